@@ -1,0 +1,1 @@
+"""Offline measurement: what a policy costs and how good its answers are."""

@@ -1,0 +1,1 @@
+"""Judges: they look at an answer and say how likely it is acceptable."""

@@ -1,0 +1,1 @@
+"""The service around the domain: configuration, HTTP, audit store, model servers, command line."""

@@ -1,0 +1,198 @@
+"""What the audit log keeps of a request: flat rows of plain values, without the prompt's text.
+
+The rows carry what is needed to explain the decision and to ask later what another policy would
+have done: beliefs, scores, thresholds, features, tokens by bucket and money. Money is kept in
+integer pico-dollars (10^-12), so that a token's price of a fraction of a millionth adds up exactly.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from cascade.result import CascadeResult
+from cascade.types import Attempt, ChatRequest, Cost, Usage
+
+PICO = Decimal(10) ** 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRecord:
+    """One attempt, judge calls included. Times are milliseconds; None is not known."""
+
+    request_id: str
+    index: int
+    kind: str
+    tier: str
+    replica: str | None
+    model: str | None
+    outcome: str | None
+    reason: str
+    judge: str | None
+    score: float | None
+    threshold: float | None
+    verdict_reason: str | None
+    features: Mapping[str, float] | None
+    finish_reason: str | None
+    partial: bool
+    input_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+    cache_write_by_ttl: Mapping[str, int] | None
+    output_tokens: int | None
+    reasoning_tokens: int | None
+    cost_pico: int | None
+    input_cost_pico: int | None
+    cache_read_cost_pico: int | None
+    cache_write_cost_pico: int | None
+    output_cost_pico: int | None
+    cold_premium_pico: int | None
+    quoted_pico: int | None
+    started_ms: float
+    duration_ms: float
+    first_token_ms: float | None
+    error_type: str | None
+    error_message: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRecord:
+    """One request with its attempts. status: ok, degraded, cancelled or error."""
+
+    id: str
+    created_at: float
+    status: str
+    requested_model: str
+    experiment: str | None
+    arm: str | None
+    policy: str
+    config_version: str
+    tenant: str
+    session: str
+    unit: str
+    tags: Mapping[str, str]
+    prompt_hash: str
+    prompt_messages: int
+    tier: str | None
+    model: str | None
+    reason: str
+    answers: int
+    beliefs: Mapping[str, float] | None
+    belief_flags: Sequence[str]
+    features: Mapping[str, float] | None
+    cost_pico: int | None
+    duration_ms: float
+    overhead_ms: float
+    released_characters: int
+    error_type: str | None
+    error_message: str | None
+    error_status: int | None
+    attempts: Sequence[AttemptRecord]
+
+
+def record(result: CascadeResult) -> AuditRecord:
+    """Flatten a result and leave the text out."""
+    request, beliefs, error = result.request, result.beliefs, result.error
+    return AuditRecord(
+        id=request.id,
+        created_at=result.started_at,
+        status=_status(result),
+        requested_model=result.requested_model,
+        experiment=result.experiment,
+        arm=result.arm,
+        policy=result.policy,
+        config_version=result.config_version,
+        tenant=request.tenant,
+        session=request.session,
+        unit=request.unit,
+        tags=dict(request.tags),
+        prompt_hash=prompt_hash(request),
+        prompt_messages=len(request.messages),
+        tier=result.completion.tier if result.completion else None,
+        model=result.completion.model if result.completion else None,
+        reason=result.reason,
+        answers=result.answers,
+        beliefs=dict(beliefs.mean) if beliefs else None,
+        belief_flags=sorted(beliefs.flags) if beliefs else [],
+        features=dict(beliefs.features) if beliefs else None,
+        cost_pico=pico(result.cost.total) if result.cost else None,
+        duration_ms=result.seconds * 1e3,
+        overhead_ms=result.overhead_seconds * 1e3,
+        released_characters=result.released_characters,
+        error_type=error.type if error else None,
+        error_message=error.message if error else None,
+        error_status=error.status if error else None,
+        attempts=[_attempt(request.id, attempt) for attempt in result.attempts],
+    )
+
+
+def prompt_hash(request: ChatRequest) -> str:
+    """128-bit hash of messages and tools: equal prompts are found, none can be read."""
+    text = json.dumps([request.messages, request.tools], sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def pico(dollars: Decimal | None) -> int | None:
+    """Dollars in whole pico-dollars."""
+    return None if dollars is None else int((dollars * PICO).to_integral_value())
+
+
+def _status(result: CascadeResult) -> str:
+    if result.cancelled:
+        return "cancelled"
+    if result.error is not None:
+        return "error"
+    return "degraded" if result.degraded else "ok"
+
+
+def _attempt(request_id: str, attempt: Attempt) -> AttemptRecord:
+    completion, verdict, error = attempt.completion, attempt.verdict, attempt.error
+    usage = completion.usage if completion else Usage()
+    cost = attempt.cost
+    writes = usage.cache_write
+    return AttemptRecord(
+        request_id=request_id,
+        index=attempt.index,
+        kind=attempt.kind.value,
+        tier=attempt.step.tier,
+        replica=completion.replica if completion else None,
+        model=completion.model if completion else None,
+        outcome=attempt.outcome.value if attempt.outcome else None,
+        reason=attempt.reason,
+        judge=attempt.step.judge,
+        score=verdict.score if verdict else None,
+        threshold=attempt.threshold,
+        verdict_reason=verdict.reason if verdict else None,
+        features=dict(verdict.features) if verdict else None,
+        finish_reason=completion.finish_reason if completion else None,
+        partial=completion.partial if completion else False,
+        input_tokens=usage.input,
+        cache_read_tokens=usage.cache_read,
+        cache_write_tokens=None if writes is None else sum(writes.values()),
+        cache_write_by_ttl=None if writes is None else dict(writes),
+        output_tokens=usage.output,
+        reasoning_tokens=usage.reasoning,
+        **_costs(cost),
+        cold_premium_pico=pico(attempt.cold_premium),
+        quoted_pico=pico(attempt.quote.dollars) if attempt.quote else None,
+        started_ms=attempt.started * 1e3,
+        duration_ms=attempt.seconds * 1e3,
+        first_token_ms=_ms(attempt.first_token_seconds),
+        error_type=error.type if error else None,
+        error_message=error.message if error else None,
+    )
+
+
+def _costs(cost: Cost | None) -> dict[str, int | None]:
+    return {
+        "cost_pico": pico(cost.total) if cost else None,
+        "input_cost_pico": pico(cost.input) if cost else None,
+        "cache_read_cost_pico": pico(cost.cache_read) if cost else None,
+        "cache_write_cost_pico": pico(cost.cache_write) if cost else None,
+        "output_cost_pico": pico(cost.output) if cost else None,
+    }
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1e3

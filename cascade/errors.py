@@ -1,0 +1,161 @@
+"""Every error Cascade raises on purpose.
+
+    CascadeError                      has an HTTP status and a machine-readable code
+    ├── ConfigError                   the configuration cannot work; says where
+    ├── RequestError                  400: the client must change the request; names the field
+    │   └── UnknownModelError         404: no experiment, policy or tier of that name
+    ├── NoAnswerError                 every model that was asked failed
+    ├── StreamBrokenError             502: the model failed after text had been released
+    ├── EstimatorError                the estimator could not estimate; the prior is used
+    ├── JudgeError                    the judge could not judge; never an acceptance
+    ├── AuditError                    503: the audit log has no room left
+    └── BackendError                  a model could not be asked or did not answer
+        ├── BackendConnectionError    503: retry helps
+        ├── BackendTimeoutError       504: retry helps
+        ├── BackendOverloadedError    429: retry helps, after retry_after seconds
+        ├── BackendServerError        502: retry helps
+        ├── BackendProtocolError      502: what came back is no answer; retry helps
+        ├── BackendRefusedError       400: the model refused the request; retrying does not help
+        └── BackendAuthError          500: our credentials are wrong; retrying does not help
+
+A bug (TypeError, KeyError) is none of these and is not caught as one.
+"""
+
+from typing import ClassVar
+
+
+class CascadeError(Exception):
+    """Base of the tree.
+
+    Attributes:
+        status: HTTP status the client gets.
+        code: short name for machines.
+        param: the request field at fault, if one is.
+    """
+
+    status: int = 500
+    code: ClassVar[str] = "internal_error"
+
+    def __init__(self, message: str, *, param: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.param = param
+
+
+class ConfigError(CascadeError):
+    """The configuration cannot work."""
+
+    code = "invalid_configuration"
+
+
+class RequestError(CascadeError):
+    """The client must change the request."""
+
+    status = 400
+    code = "invalid_request"
+
+
+class UnknownModelError(RequestError):
+    """No experiment, policy or tier has that name."""
+
+    status = 404
+    code = "model_not_found"
+
+
+class NoAnswerError(CascadeError):
+    """Every model that was asked failed; the status is that of the last failure."""
+
+    code = "no_answer"
+
+    def __init__(self, message: str, *, status: int = 503) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class StreamBrokenError(CascadeError):
+    """The model failed after some of its text had been released."""
+
+    status = 502
+    code = "stream_broken"
+
+
+class EstimatorError(CascadeError):
+    """The estimator could not estimate."""
+
+    code = "estimator_failed"
+
+
+class JudgeError(CascadeError):
+    """The judge could not judge."""
+
+    code = "judge_failed"
+
+
+class AuditError(CascadeError):
+    """The audit log has no room left."""
+
+    status = 503
+    code = "audit_full"
+
+
+class BackendError(CascadeError):
+    """A model could not be asked or did not answer."""
+
+    status = 502
+    code = "upstream_error"
+    retryable: ClassVar[bool] = False
+
+
+class BackendConnectionError(BackendError):
+    """The model's server cannot be reached, or the connection broke."""
+
+    status = 503
+    code = "upstream_unreachable"
+    retryable = True
+
+
+class BackendTimeoutError(BackendError):
+    """The model took longer than it may."""
+
+    status = 504
+    code = "upstream_timeout"
+    retryable = True
+
+
+class BackendOverloadedError(BackendError):
+    """The model's server turns requests away for now."""
+
+    status = 429
+    code = "upstream_overloaded"
+    retryable = True
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class BackendServerError(BackendError):
+    """The model's server failed."""
+
+    retryable = True
+
+
+class BackendProtocolError(BackendError):
+    """What came back cannot be read as an answer."""
+
+    code = "upstream_protocol"
+    retryable = True
+
+
+class BackendRefusedError(BackendError):
+    """The model's server says that the request is wrong."""
+
+    status = 400
+    code = "upstream_refused"
+
+
+class BackendAuthError(BackendError):
+    """Our credentials are not accepted: the operator's to mend, not the client's."""
+
+    status = 500
+    code = "upstream_credentials"

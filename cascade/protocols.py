@@ -1,0 +1,106 @@
+"""The seams: what an implementation must offer. One verb each.
+
+Extras go into constructors; behaviour is added by wrapping (retry, calibration, a panel).
+"""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Protocol
+
+from cascade.errors import BackendProtocolError
+from cascade.result import CascadeResult
+from cascade.types import (
+    Attempt,
+    Beliefs,
+    ChatRequest,
+    Chunk,
+    Completion,
+    Json,
+    Plan,
+    Quote,
+    Verdict,
+)
+
+
+class Backend(Protocol):
+    """A model that can be asked."""
+
+    def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk]:
+        """Ask; the last chunk carries the completion.
+
+        Raises:
+            BackendError: whatever went wrong on the way to the model or in it.
+        """
+        ...
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        """Ask and wait for the whole answer."""
+        completion = None
+        async with aclosing(self.stream(request)) as chunks:
+            async for chunk in chunks:
+                completion = chunk.completion or completion
+        if completion is None:
+            raise BackendProtocolError("the stream ended without a completion")
+        return completion
+
+    async def aclose(self) -> None:
+        """Release connections."""
+
+
+class Judge(Protocol):
+    """Looks at one answer.
+
+    Attributes:
+        name: how verdicts and the audit log call it.
+        needs: request parameters without which it cannot tell, e.g. {"logprobs": True}; the engine
+            adds them upstream and takes what they bring out of the client's answer.
+    """
+
+    name: str
+    needs: Json
+
+    async def judge(self, request: ChatRequest, completion: Completion) -> Verdict:
+        """Judge the completion's first choice.
+
+        Raises:
+            JudgeError: it could not judge; the engine records that and accepts nothing.
+        """
+        ...
+
+
+class DifficultyEstimator(Protocol):
+    """Says before any call how likely each tier's answer is acceptable."""
+
+    name: str
+
+    def estimate(self, requests: Sequence[ChatRequest]) -> list[Beliefs]:
+        """One Beliefs a request, in order; pure.
+
+        Raises:
+            EstimatorError: no estimate; the prior is used and flagged.
+        """
+        ...
+
+
+class RoutingPolicy(Protocol):
+    """Decides what is called next and what is accepted. Nothing else does."""
+
+    name: str
+
+    def decide(
+        self,
+        request: ChatRequest,
+        beliefs: Beliefs,
+        quotes: Mapping[str, Quote],
+        attempts: Sequence[Attempt],
+    ) -> Plan:
+        """The plan from here on; called before every attempt and once more to accept."""
+        ...
+
+
+class AuditSink(Protocol):
+    """Takes every result, answered or not."""
+
+    def write(self, result: CascadeResult) -> None:
+        """Take it without waiting; whatever is slow happens elsewhere."""
+        ...
