@@ -105,6 +105,7 @@ class ChatRequest:
 
     Attributes:
         id: unique, also the key of the audit row.
+        model: what the client asked for: an experiment, a policy or a tier.
         messages: the conversation, as sent.
         params: everything else the client sent except model, messages, tools and stream options.
         tools: tool definitions as sent; None when the client sent none.
@@ -116,6 +117,7 @@ class ChatRequest:
     """
 
     id: str
+    model: str = ""
     messages: Sequence[Json]
     params: Json = field(default_factory=dict)
     tools: Sequence[Json] | None = None
@@ -205,6 +207,7 @@ class Chunk:
     """A piece of a streamed answer, in OpenAI's chunk shape; the last has the completion."""
 
     choices: Sequence[Json] = ()
+    model: str = ""
     completion: Completion | None = None
 
 

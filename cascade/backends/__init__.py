@@ -1,0 +1,1 @@
+"""Backends: the ways to ask a model."""

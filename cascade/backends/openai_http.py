@@ -1,0 +1,216 @@
+"""Asks any server that speaks OpenAI's chat completions: vLLM, SGLang, llama.cpp and others.
+
+Always streams upstream, so that one path serves streamed and whole answers, a cut is noticed at
+once, and a client that leaves frees the model's slot. Connections are pooled and kept alive.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import aiohttp
+import orjson
+
+from cascade.answers import assemble
+from cascade.backends.sse import EventLines
+from cascade.backends.usage import from_openai
+from cascade.errors import (
+    BackendAuthError,
+    BackendConnectionError,
+    BackendError,
+    BackendOverloadedError,
+    BackendProtocolError,
+    BackendRefusedError,
+    BackendServerError,
+    BackendTimeoutError,
+)
+from cascade.protocols import Backend
+from cascade.types import ChatRequest, Chunk, Completion, Json
+
+_ERROR_TEXT = 500
+
+
+class OpenAIHttpBackend(Backend):
+    """One model on one OpenAI-compatible server.
+
+    Args:
+        url: base address that ends before /chat/completions, e.g. http://127.0.0.1:8000/v1.
+        model: the model's name on that server.
+        api_key: sent as a bearer token.
+        connect_seconds: until the connection stands.
+        first_token_seconds: until the first piece of the answer.
+        total_seconds: until the whole answer.
+    """
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        model: str,
+        api_key: str | None = None,
+        connect_seconds: float = 3.0,
+        first_token_seconds: float = 120.0,
+        total_seconds: float = 600.0,
+    ) -> None:
+        self._endpoint = f"{url.rstrip('/')}/chat/completions"
+        self._model = model
+        self._headers = {"Content-Type": "application/json"}
+        if api_key:
+            self._headers["Authorization"] = f"Bearer {api_key}"
+        self._first_token_seconds = first_token_seconds
+        self._timeout = aiohttp.ClientTimeout(total=total_seconds, sock_connect=connect_seconds)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk]:
+        """Ask the server; pieces as they come, then the completion."""
+        with _translated(self._endpoint):
+            response, piece = await self._begin(request)
+            async with response:
+                if not response.ok:
+                    raise _refusal(response, await response.read())
+                answer = _Answer(replica=f"{response.url.host}:{response.url.port}")
+                lines = EventLines()
+                while piece:
+                    for event in lines.feed(piece):
+                        chunk = answer.take(event)
+                        if chunk.choices:
+                            yield chunk
+                    piece = b"" if answer.done else await response.content.readany()
+                yield Chunk(completion=answer.completion())
+
+    async def aclose(self) -> None:
+        """Close the pooled connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def _begin(self, request: ChatRequest) -> tuple[aiohttp.ClientResponse, bytes]:
+        """The response and its first piece, within the time limit for the first token."""
+        limit = asyncio.timeout(self._first_token_seconds)
+        try:
+            async with limit:
+                response = await self._open().post(self._endpoint, data=self._body(request))
+                try:
+                    return response, await response.content.readany() if response.ok else b""
+                except BaseException:
+                    response.close()
+                    raise
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise BackendTimeoutError(
+                f"{self._endpoint} gave no token in {self._first_token_seconds:g} s"
+            ) from None
+
+    def _open(self) -> aiohttp.ClientSession:
+        # A session belongs to the event loop it was made in, so it is made when first needed.
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60.0),
+                timeout=self._timeout,
+                headers=self._headers,
+            )
+        return self._session
+
+    def _body(self, request: ChatRequest) -> bytes:
+        body: dict[str, Any] = {
+            **request.params,
+            "model": self._model,
+            "messages": request.messages,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        if request.tools is not None:
+            body["tools"] = request.tools
+        return orjson.dumps(body)
+
+
+class _Answer:
+    """What a stream has brought so far."""
+
+    def __init__(self, *, replica: str) -> None:
+        self.done = False
+        self._replica = replica
+        self._model = ""
+        self._usage: Json | None = None
+        self._choices: list[Sequence[Json]] = []
+
+    def take(self, event: bytes) -> Chunk:
+        if event == b"[DONE]":
+            self.done = True
+            return Chunk()
+        try:
+            data = orjson.loads(event)
+            choices = data.get("choices") or ()
+        except (orjson.JSONDecodeError, AttributeError):
+            raise BackendProtocolError(
+                f"not a JSON object in the stream: {_short(event)}"
+            ) from None
+        if data.get("error"):
+            raise BackendServerError(f"error in the stream: {_message(event)}")
+        self._model = data.get("model") or self._model
+        self._usage = data.get("usage") or self._usage
+        if choices:
+            self._choices.append(choices)
+        return Chunk(choices=choices, model=self._model)
+
+    def completion(self) -> Completion:
+        choices = assemble(self._choices)
+        if not self.done and any(choice.finish_reason is None for choice in choices):
+            raise BackendConnectionError("the stream was cut before the answer was finished")
+        if not self._choices:
+            raise BackendProtocolError("the stream ended without an answer")
+        return Completion(
+            choices=choices,
+            model=self._model,
+            replica=self._replica,
+            usage=from_openai(self._usage),
+        )
+
+
+@contextmanager
+def _translated(endpoint: str) -> Iterator[None]:
+    """Connection trouble as BackendErrors; anything unknown stays what it is."""
+    try:
+        yield
+    except aiohttp.ServerTimeoutError as error:
+        raise BackendTimeoutError(f"{endpoint}: {error}") from error
+    except TimeoutError as error:
+        raise BackendTimeoutError(f"{endpoint} took too long") from error
+    except aiohttp.ClientError as error:
+        raise BackendConnectionError(f"{endpoint}: {error}") from error
+
+
+def _refusal(response: aiohttp.ClientResponse, body: bytes) -> BackendError:
+    """The error that a status other than 200 stands for."""
+    status = response.status
+    message = f"{response.url} answered {status}: {_message(body)}"
+    if status == 429:  # noqa: PLR2004
+        return BackendOverloadedError(message, retry_after=_seconds(response))
+    if status in {401, 403}:
+        return BackendAuthError(message)
+    if status == 408:  # noqa: PLR2004
+        return BackendTimeoutError(message)
+    if status in {400, 413, 415, 422}:
+        return BackendRefusedError(message)
+    return BackendServerError(message)
+
+
+def _seconds(response: aiohttp.ClientResponse) -> float | None:
+    try:
+        return float(response.headers.get("Retry-After", ""))
+    except ValueError:
+        return None
+
+
+def _message(body: bytes) -> str:
+    """The message of an OpenAI-style error, or the text itself."""
+    try:
+        error = orjson.loads(body)["error"]
+        return str(error["message"] if isinstance(error, dict) else error)[:_ERROR_TEXT]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return _short(body)
+
+
+def _short(body: bytes) -> str:
+    return body[:_ERROR_TEXT].decode(errors="replace").strip()

@@ -1,0 +1,1 @@
+"""Routing policies: they decide what is called next and what is accepted."""

@@ -1,0 +1,37 @@
+"""Always one tier, its answer taken unseen: a baseline, and what pinning a tier means."""
+
+from collections.abc import Mapping, Sequence
+
+from cascade.types import Attempt, Beliefs, ChatRequest, Kind, Plan, Quote, Step
+
+
+class FixedPolicy:
+    """Asks one tier; asks the fallbacks in order when it fails, and calls their answer degraded."""
+
+    def __init__(self, *, name: str, tier: str, fallback: Sequence[str] = ()) -> None:
+        self.name = name
+        self._tiers = (tier, *fallback)
+
+    def decide(
+        self,
+        request: ChatRequest,
+        beliefs: Beliefs,
+        quotes: Mapping[str, Quote],
+        attempts: Sequence[Attempt],
+    ) -> Plan:
+        """The next tier until one answers."""
+        del request, beliefs, quotes
+        calls = [attempt for attempt in attempts if attempt.kind is Kind.ANSWER]
+        if calls and calls[-1].answered:
+            return self._accept(calls[-1], degraded=len(calls) > 1)
+        rest = self._tiers[len(calls) :]
+        if not rest:
+            return Plan(reason="no tier is left to ask")
+        reason = f"always {rest[0]}" if not calls else f"{calls[-1].step.tier} failed"
+        return Plan(steps=[Step(tier=tier) for tier in rest], reason=reason)
+
+    def _accept(self, call: Attempt, *, degraded: bool) -> Plan:
+        reason = f"always {call.step.tier}"
+        if degraded:
+            reason = f"{call.step.tier} stands in for {self._tiers[0]}, which failed"
+        return Plan(reason=reason, accept=call.index, degraded=degraded)

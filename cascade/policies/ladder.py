@@ -1,0 +1,103 @@
+"""Tiers in a fixed order, one threshold a step: the cascade that people can reason about.
+
+A step's answer is accepted when its judge's score reaches the step's threshold. A judge that cannot
+tell, a judge that failed and a tier that failed all mean: go on. A step without a judge accepts
+whatever answer comes in whole.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cascade.errors import ConfigError
+from cascade.types import Attempt, Beliefs, ChatRequest, CommitRule, Kind, Plan, Quote, Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """One step of the ladder; judge and accept_at come together or not at all."""
+
+    tier: str
+    judge: str | None = None
+    accept_at: float | None = None
+    commit: CommitRule | None = None
+
+
+class LadderPolicy:
+    """Climbs until an answer passes its threshold or no step is left."""
+
+    def __init__(self, *, name: str, steps: Sequence[Rung]) -> None:
+        if not steps:
+            raise ConfigError(f"policy {name!r}: a ladder needs at least one step")
+        for rung in steps:
+            if (rung.judge is None) != (rung.accept_at is None):
+                raise ConfigError(
+                    f"policy {name!r}, tier {rung.tier!r}: judge and accept_at come together"
+                )
+        self.name = name
+        self._rungs = tuple(steps)
+        self._steps = tuple(Step(tier=r.tier, judge=r.judge, commit=r.commit) for r in steps)
+
+    def decide(
+        self,
+        request: ChatRequest,
+        beliefs: Beliefs,
+        quotes: Mapping[str, Quote],
+        attempts: Sequence[Attempt],
+    ) -> Plan:
+        """Accept the last answer, or the next step, or the best answer when no step is left."""
+        del request, beliefs, quotes
+        calls = [attempt for attempt in attempts if attempt.kind is Kind.ANSWER]
+        if not calls:
+            return Plan(steps=self._steps, reason="the first step of the ladder")
+        last, rung = calls[-1], self._rungs[len(calls) - 1]
+        reason = _explain(last, rung)
+        if _passes(last, rung):
+            return Plan(reason=reason, threshold=rung.accept_at, accept=last.index)
+        rest = self._steps[len(calls) :]
+        if rest:
+            return Plan(steps=rest, reason=reason, threshold=rung.accept_at)
+        return self._settle(calls, reason, rung.accept_at)
+
+    @staticmethod
+    def _settle(calls: Sequence[Attempt], reason: str, threshold: float | None) -> Plan:
+        answered = [call for call in calls if call.answered]
+        if not answered:
+            return Plan(reason=f"{reason}; no step is left", threshold=threshold)
+        best = max(answered, key=_standing)
+        return Plan(
+            reason=f"{reason}; no step is left, so the best answer so far is {best.step.tier}'s",
+            threshold=threshold,
+            accept=best.index,
+            degraded=True,
+        )
+
+
+def _passes(call: Attempt, rung: Rung) -> bool:
+    if not call.answered:
+        return False
+    if rung.accept_at is None:
+        return True
+    score = call.verdict.score if call.verdict else None
+    return score is not None and score >= rung.accept_at
+
+
+def _explain(call: Attempt, rung: Rung) -> str:
+    tier = call.step.tier
+    if not call.answered:
+        return f"{tier} failed"
+    if rung.accept_at is None:
+        return f"{tier} is not judged"
+    if call.verdict is None:
+        return f"{rung.judge} failed on {tier}'s answer"
+    if call.verdict.score is None:
+        return f"{rung.judge} cannot tell about {tier}'s answer"
+    sign = "reaches" if call.verdict.score >= rung.accept_at else "is below"
+    return (
+        f"{rung.judge} gives {tier}'s answer {call.verdict.score:.3f}, "
+        f"which {sign} {rung.accept_at:.3f}"
+    )
+
+
+def _standing(call: Attempt) -> tuple[float, int]:
+    score = call.verdict.score if call.verdict else None
+    return (-1.0 if score is None else score, call.index)

@@ -1,0 +1,110 @@
+"""The only place where tokens meet prices.
+
+A price card holds dollars per million tokens for each bucket of `Usage`. Rates that a card does not
+state are unknown, and a call that needs an unknown rate has an unknown cost (None), never zero.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from cascade.types import Cost, Usage
+
+MILLION = Decimal(1_000_000)
+SECONDS_PER_HOUR = Decimal(3600)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Dollars per million tokens; None is unknown, 0 is free.
+
+    Attributes:
+        cache_write: by time to live ("5m", "1h").
+        output: also the rate of reasoning tokens.
+    """
+
+    input: Decimal | None = None
+    cache_read: Decimal | None = None
+    cache_write: Mapping[str, Decimal] = field(default_factory=dict)
+    output: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceCard:
+    """What a tier's tokens cost.
+
+    Attributes:
+        rates: of ordinary prompts.
+        long_prompt_rates: (prompt tokens, rates): a prompt longer than that is priced as a whole at
+            those rates; ascending.
+        source: where the rates come from, for the reader of the audit log.
+    """
+
+    rates: Rates
+    long_prompt_rates: Sequence[tuple[int, Rates]] = ()
+    source: str = "configuration"
+
+    @classmethod
+    def from_gpu(
+        cls,
+        *,
+        usd_per_hour: Decimal,
+        prefill_tokens_per_second: Decimal,
+        cached_tokens_per_second: Decimal,
+        decode_tokens_per_second: Decimal,
+    ) -> "PriceCard":
+        """The card of a self-hosted model: a token costs the share of an hour that it takes.
+
+        dollars per million = usd_per_hour / 3600 / (tokens per second) * 10^6, for prompt tokens
+        that are computed, prompt tokens that are read from the cache, and answer tokens.
+        """
+
+        def rate(tokens_per_second: Decimal) -> Decimal:
+            return usd_per_hour / SECONDS_PER_HOUR / tokens_per_second * MILLION
+
+        return cls(
+            rates=Rates(
+                input=rate(prefill_tokens_per_second),
+                cache_read=rate(cached_tokens_per_second),
+                output=rate(decode_tokens_per_second),
+            ),
+            source="gpu_usd_per_hour",
+        )
+
+    def price(self, usage: Usage) -> Cost | None:
+        """Dollars of one call; None when a bucket that was used has no rate or was not reported.
+
+        Where cache_read or cache_write is None, those tokens are inside `input` and priced as if
+        computed: an upper bound for a cache that is not reported.
+        """
+        if usage.input is None or usage.output is None:
+            return None
+        rates = self._rates(usage.prompt or 0)
+        writes = [
+            _dollars(tokens, rates.cache_write.get(ttl))
+            for ttl, tokens in (usage.cache_write or {}).items()
+        ]
+        spent_input = _dollars(usage.input, rates.input)
+        read = _dollars(usage.cache_read or 0, rates.cache_read)
+        output = _dollars(usage.output + (usage.reasoning or 0), rates.output)
+        if spent_input is None or read is None or output is None:
+            return None
+        written = [write for write in writes if write is not None]
+        if len(written) < len(writes):
+            return None
+        return Cost(
+            input=spent_input, cache_read=read, cache_write=sum(written, Decimal(0)), output=output
+        )
+
+    def _rates(self, prompt_tokens: int) -> Rates:
+        chosen = self.rates
+        for above, rates in self.long_prompt_rates:
+            if prompt_tokens > above:
+                chosen = rates
+        return chosen
+
+
+def _dollars(tokens: int, rate: Decimal | None) -> Decimal | None:
+    if tokens == 0:
+        return Decimal(0)
+    return None if rate is None else tokens * rate / MILLION
