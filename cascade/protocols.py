@@ -18,6 +18,7 @@ from cascade.types import (
     Json,
     Plan,
     Quote,
+    Step,
     Verdict,
 )
 
@@ -83,9 +84,14 @@ class DifficultyEstimator(Protocol):
 
 
 class RoutingPolicy(Protocol):
-    """Decides what is called next and what is accepted. Nothing else does."""
+    """Decides what is called next and what is accepted. Nothing else does.
+
+    Attributes:
+        steps: every step it may ever take, so that a configuration can be checked before it serves.
+    """
 
     name: str
+    steps: Sequence[Step]
 
     def decide(
         self,

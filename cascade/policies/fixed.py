@@ -11,6 +11,7 @@ class FixedPolicy:
     def __init__(self, *, name: str, tier: str, fallback: Sequence[str] = ()) -> None:
         self.name = name
         self._tiers = (tier, *fallback)
+        self.steps = tuple(Step(tier=each) for each in self._tiers)
 
     def decide(
         self,
@@ -24,11 +25,9 @@ class FixedPolicy:
         calls = [attempt for attempt in attempts if attempt.kind is Kind.ANSWER]
         if calls and calls[-1].answered:
             return self._accept(calls[-1], degraded=len(calls) > 1)
-        rest = self._tiers[len(calls) :]
-        if not rest:
-            return Plan(reason="no tier is left to ask")
-        reason = f"always {rest[0]}" if not calls else f"{calls[-1].step.tier} failed"
-        return Plan(steps=[Step(tier=tier) for tier in rest], reason=reason)
+        rest = self.steps[len(calls) :]
+        reason = f"{calls[-1].step.tier} failed" if calls else f"always {self._tiers[0]}"
+        return Plan(steps=rest, reason=reason if rest else f"{reason}; no tier is left to ask")
 
     def _accept(self, call: Attempt, *, degraded: bool) -> Plan:
         reason = f"always {call.step.tier}"

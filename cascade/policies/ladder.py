@@ -7,9 +7,10 @@ whatever answer comes in whole.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from cascade.errors import ConfigError
-from cascade.types import Attempt, Beliefs, ChatRequest, CommitRule, Kind, Plan, Quote, Step
+from cascade.types import Attempt, Beliefs, ChatRequest, Kind, Plan, Quote, Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,23 +20,24 @@ class Rung:
     tier: str
     judge: str | None = None
     accept_at: float | None = None
-    commit: CommitRule | None = None
 
 
 class LadderPolicy:
     """Climbs until an answer passes its threshold or no step is left."""
 
-    def __init__(self, *, name: str, steps: Sequence[Rung]) -> None:
+    def __init__(self, *, name: str, steps: Sequence[Rung | Mapping[str, Any]]) -> None:
         if not steps:
-            raise ConfigError(f"policy {name!r}: a ladder needs at least one step")
-        for rung in steps:
-            if (rung.judge is None) != (rung.accept_at is None):
-                raise ConfigError(
-                    f"policy {name!r}, tier {rung.tier!r}: judge and accept_at come together"
-                )
+            raise ConfigError("a ladder needs at least one step", param="steps")
         self.name = name
-        self._rungs = tuple(steps)
-        self._steps = tuple(Step(tier=r.tier, judge=r.judge, commit=r.commit) for r in steps)
+        self._rungs = tuple(_rung(step, f"steps.{i}") for i, step in enumerate(steps))
+        for i, rung in enumerate(self._rungs[:-1]):
+            if rung.judge is None:
+                raise ConfigError(
+                    "a step without a judge accepts every answer, so the steps after it are never "
+                    "reached; give it a judge and accept_at, or end the ladder here",
+                    param=f"steps.{i}",
+                )
+        self.steps = tuple(Step(tier=rung.tier, judge=rung.judge) for rung in self._rungs)
 
     def decide(
         self,
@@ -48,12 +50,12 @@ class LadderPolicy:
         del request, beliefs, quotes
         calls = [attempt for attempt in attempts if attempt.kind is Kind.ANSWER]
         if not calls:
-            return Plan(steps=self._steps, reason="the first step of the ladder")
+            return Plan(steps=self.steps, reason="the first step of the ladder")
         last, rung = calls[-1], self._rungs[len(calls) - 1]
         reason = _explain(last, rung)
         if _passes(last, rung):
             return Plan(reason=reason, threshold=rung.accept_at, accept=last.index)
-        rest = self._steps[len(calls) :]
+        rest = self.steps[len(calls) :]
         if rest:
             return Plan(steps=rest, reason=reason, threshold=rung.accept_at)
         return self._settle(calls, reason, rung.accept_at)
@@ -70,6 +72,27 @@ class LadderPolicy:
             accept=best.index,
             degraded=True,
         )
+
+
+def _rung(step: Rung | Mapping[str, Any], where: str) -> Rung:
+    """A rung that can do its work, from a Rung or its fields as the configuration gives them."""
+    if isinstance(step, Mapping):
+        if unknown := step.keys() - {"tier", "judge", "accept_at"}:
+            raise ConfigError("unknown key", param=f"{where}.{min(unknown)}")
+        if "tier" not in step:
+            raise ConfigError("a step needs a tier", param=where)
+        step = Rung(**step)
+    if (step.judge is None) != (step.accept_at is None):
+        raise ConfigError("judge and accept_at come together", param=where)
+    at = step.accept_at
+    if at is not None and (isinstance(at, bool) or not isinstance(at, int | float)):
+        raise ConfigError("accept_at must be a number", param=f"{where}.accept_at")
+    if at is not None and not 0.0 < at <= 1.0:
+        raise ConfigError(
+            "scores lie in [0, 1]: at 0 or less the step never escalates, above 1 it never accepts",
+            param=f"{where}.accept_at",
+        )
+    return step
 
 
 def _passes(call: Attempt, rung: Rung) -> bool:
