@@ -3,7 +3,8 @@
     CascadeError                      has an HTTP status and a machine-readable code
     ├── ConfigError                   the configuration cannot work; says where
     ├── RequestError                  400: the client must change the request; names the field
-    │   └── UnknownModelError         404: no experiment, policy or tier of that name
+    │   ├── UnknownModelError         404: no experiment, policy or tier of that name
+    │   └── RequestTooLargeError      413: the body is larger than the service takes
     ├── NoAnswerError                 every model that was asked failed
     ├── StreamBrokenError             502: the model failed after text had been released
     ├── EstimatorError                the estimator could not estimate; the prior is used
@@ -60,6 +61,13 @@ class UnknownModelError(RequestError):
 
     status = 404
     code = "model_not_found"
+
+
+class RequestTooLargeError(RequestError):
+    """The body is larger than the service takes."""
+
+    status = 413
+    code = "request_too_large"
 
 
 class NoAnswerError(CascadeError):

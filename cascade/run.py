@@ -245,7 +245,9 @@ class Run:
 def failure(error: BaseException) -> Failure:
     """An error as a value."""
     if isinstance(error, CascadeError):
-        return Failure(type=type(error).__name__, message=error.message, status=error.status)
+        return Failure(
+            type=type(error).__name__, message=error.message, status=error.status, code=error.code
+        )
     return Failure(type=type(error).__name__, message=str(error), status=500)
 
 

@@ -316,11 +316,12 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why an attempt or a request has no answer: the error's class name, its text, its status."""
+    """Why an attempt or a request has no answer: the error's class, text, HTTP status and code."""
 
     type: str
     message: str
     status: int
+    code: str = "internal_error"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ class FixedPolicy:
     def __init__(self, *, name: str, tier: str, fallback: Sequence[str] = ()) -> None:
         self.name = name
         self._tiers = (tier, *fallback)
-        self.steps = tuple(Step(tier=each) for each in self._tiers)
+        self.steps: Sequence[Step] = tuple(Step(tier=each) for each in self._tiers)
 
     def decide(
         self,

@@ -1,0 +1,69 @@
+"""Makes the FastAPI application around a service."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import orjson
+from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+
+from cascade.errors import CascadeError
+from cascade.types import Failure
+from serving import present
+from serving.logs import RequestLog
+from serving.routes import router
+from serving.service import Service
+
+
+def create_app(service: Service) -> FastAPI:
+    """The application; starting and stopping the service's parts is its lifespan."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with service.running():
+            yield
+
+    app = FastAPI(title="Cascade", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.state.service = service
+    app.include_router(router)
+    app.add_middleware(RequestLog)
+    app.add_exception_handler(CascadeError, _refused)
+    app.add_exception_handler(HTTPException, _no_such_route)
+    app.add_exception_handler(Exception, _bug)
+    return app
+
+
+async def _refused(http: Request, error: Exception) -> Response:
+    if not isinstance(error, CascadeError):
+        raise error
+    return _response(http, present.error(error), error.status)
+
+
+async def _no_such_route(http: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        raise error
+    fault = Failure(
+        type="HTTPException",
+        message=f"{http.method} {http.url.path}: {error.detail}",
+        status=error.status_code,
+        code="no_such_route",
+    )
+    return _response(http, present.error(fault), error.status_code)
+
+
+async def _bug(http: Request, error: Exception) -> Response:
+    fault = Failure(
+        type=type(error).__name__,
+        message="an error inside Cascade; its log has the request id and the cause",
+        status=500,
+    )
+    return _response(http, present.error(fault), 500)
+
+
+def _response(http: Request, body: object, status: int) -> Response:
+    return Response(
+        orjson.dumps(body),
+        status_code=status,
+        media_type="application/json",
+        headers={"x-cascade-request-id": http.state.request_id},
+    )

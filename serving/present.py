@@ -1,0 +1,111 @@
+"""OpenAI's shapes for what Cascade has to say: completions, chunks, usage, errors, headers."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from cascade.answers import presented_logprobs
+from cascade.errors import CascadeError
+from cascade.experiments import Arm
+from cascade.result import CascadeResult
+from cascade.types import ChatRequest, Choice, Completion, Failure, Json, Usage
+
+_INVALID = range(400, 500)
+
+
+def completion(result: CascadeResult, answer: Completion) -> dict[str, Any]:
+    """A whole answer."""
+    return {
+        "id": f"chatcmpl-{result.request.id}",
+        "object": "chat.completion",
+        "created": int(result.started_at),
+        "model": answer.model or answer.tier,
+        "choices": [
+            _choice(result.request, index, choice) for index, choice in enumerate(answer.choices)
+        ],
+        "usage": usage(answer.usage),
+    }
+
+
+def chunk(request: ChatRequest, model: str, choices: Sequence[Json]) -> dict[str, Any]:
+    """A piece of a streamed answer."""
+    return {
+        "id": f"chatcmpl-{request.id}",
+        "object": "chat.completion.chunk",
+        "created": int(time.time()),
+        "model": model,
+        "choices": [{"finish_reason": None, **choice} for choice in choices],
+    }
+
+
+def usage(tokens: Usage) -> dict[str, Any] | None:
+    """Usage with OpenAI's inclusive counts; None when the upstream reported none."""
+    if tokens.prompt is None or tokens.output is None:
+        return None
+    output = tokens.output + (tokens.reasoning or 0)
+    report: dict[str, Any] = {
+        "prompt_tokens": tokens.prompt,
+        "completion_tokens": output,
+        "total_tokens": tokens.prompt + output,
+    }
+    if tokens.cache_read is not None:
+        report["prompt_tokens_details"] = {"cached_tokens": tokens.cache_read}
+    if tokens.reasoning is not None:
+        report["completion_tokens_details"] = {"reasoning_tokens": tokens.reasoning}
+    return report
+
+
+def error(fault: CascadeError | Failure) -> dict[str, Any]:
+    """OpenAI's error object."""
+    kind = "invalid_request_error" if fault.status in _INVALID else "server_error"
+    if fault.status == 429:  # noqa: PLR2004
+        kind = "rate_limit_error"
+    return {
+        "error": {
+            "message": fault.message,
+            "type": kind,
+            "param": getattr(fault, "param", None),
+            "code": fault.code,
+        }
+    }
+
+
+def early_headers(request: ChatRequest, arm: Arm) -> dict[str, str]:
+    """What is known before any model was asked."""
+    known = {
+        "x-cascade-request-id": request.id,
+        "x-cascade-policy": arm.policy.name,
+        "x-cascade-experiment": arm.experiment,
+        "x-cascade-arm": arm.name,
+    }
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def late_headers(result: CascadeResult) -> dict[str, str]:
+    """What is known once the request is done."""
+    answer = result.completion
+    cost = "unknown" if result.cost is None else f"{result.cost.total:f}"
+    headers = {
+        "x-cascade-attempts": str(result.answers),
+        "x-cascade-degraded": str(result.degraded).lower(),
+        "x-cascade-cost-usd": cost,
+        "x-cascade-overhead-ms": f"{result.overhead_seconds * 1e3:.3f}",
+    }
+    if answer is not None:
+        headers |= {"x-cascade-tier": answer.tier, "x-cascade-model": answer.model or answer.tier}
+    return headers
+
+
+def _choice(request: ChatRequest, index: int, choice: Choice) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": choice.text, **choice.extra}
+    if choice.tool_calls:
+        message |= {"content": choice.text or None, "tool_calls": list(choice.tool_calls)}
+    shown: dict[str, Any] = {
+        "index": index,
+        "message": message,
+        "finish_reason": choice.finish_reason,
+        "logprobs": None,
+    }
+    if request.params.get("logprobs") and choice.logprobs is not None:
+        shown["logprobs"] = presented_logprobs(request, {"content": choice.logprobs})
+    return shown

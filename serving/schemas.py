@@ -1,0 +1,139 @@
+"""What a chat request may look like, and how it becomes a ChatRequest.
+
+Validation looks at the fields that Cascade itself relies on and never changes what the client sent:
+unknown fields, null contents and provider options go on to the model as they came.
+"""
+
+import hashlib
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from cascade.errors import RequestError
+from cascade.types import ChatRequest, Json
+from classifiers.text import text_of
+
+Count = Annotated[int, Field(ge=1)]
+
+OURS = frozenset({"model", "messages", "tools", "stream", "stream_options"})
+"""Body fields that do not go into a ChatRequest's params."""
+
+
+class _Open(BaseModel):
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class Message(_Open):
+    """One message; what else it carries is the model's business."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[dict[str, Any]] | None = None
+
+
+class StreamOptions(_Open):
+    """How to stream."""
+
+    include_usage: bool | None = None
+
+
+class ChatBody(_Open):
+    """The body of POST /v1/chat/completions, as far as Cascade relies on it."""
+
+    model: Annotated[str, Field(min_length=1)]
+    messages: Annotated[list[Message], Field(min_length=1)]
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    tools: list[dict[str, Any]] | None = None
+    max_tokens: Count | None = None
+    max_completion_tokens: Count | None = None
+    n: Annotated[int, Field(ge=1, le=128)] | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+    stop: str | list[str] | None = None
+    response_format: dict[str, Any] | None = None
+    user: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A chat request and how its answer is wanted."""
+
+    request: ChatRequest
+    stream: bool
+    include_usage: bool
+
+
+def parse(body: bytes, headers: Mapping[str, str], request_id: str) -> Call:
+    """Read a request.
+
+    Raises:
+        RequestError: naming the field at fault.
+    """
+    try:
+        data = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise RequestError(f"the body is not JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise RequestError("the body must be a JSON object")
+    try:
+        checked = ChatBody.model_validate(data)
+    except ValidationError as error:
+        raise _first(error) from None
+    options = checked.stream_options
+    return Call(
+        request=_request(data, headers, request_id),
+        stream=bool(checked.stream),
+        include_usage=bool(options and options.include_usage),
+    )
+
+
+def new_id() -> str:
+    """A request id that sorts by time, which keeps the audit log's index compact."""
+    return f"{time.time_ns() // 1_000_000:011x}{secrets.token_hex(6)}"
+
+
+def _request(data: dict[str, Any], headers: Mapping[str, str], request_id: str) -> ChatRequest:
+    tenant = headers.get("x-cascade-tenant") or "default"
+    tags = data.get("metadata") or {}
+    return ChatRequest(
+        id=request_id,
+        model=data["model"],
+        messages=data["messages"],
+        params={name: value for name, value in data.items() if name not in OURS},
+        tools=data.get("tools"),
+        tenant=tenant,
+        session=headers.get("x-cascade-session") or data.get("user") or _session(tenant, data),
+        tags={name: value for name, value in tags.items() if isinstance(value, str)},
+    )
+
+
+def _session(tenant: str, data: Json) -> str:
+    """A conversation's name when the client gives none: tenant, system prompt and first ask.
+
+    A conversation grows at its end, so these stay the same from its first request to its last.
+    """
+    messages = data["messages"]
+    system = [m for m in messages if m["role"] in {"system", "developer"}][:1]
+    first = [m for m in messages if m["role"] == "user"][:1]
+    text = "\x1f".join([tenant, *(text_of(m.get("content")) for m in (*system, *first))])
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=12).hexdigest()
+
+
+def _first(error: ValidationError) -> RequestError:
+    """The first fault, by the name of its field."""
+    fault = error.errors(include_url=False, include_input=False)[0]
+    field = ""
+    for step in fault["loc"]:
+        if isinstance(step, int):
+            field += f"[{step}]"
+        elif step.isidentifier():  # pydantic also names the member of a union it tried
+            field += f".{step}" if field else step
+    return RequestError(f"{field}: {fault['msg']}", param=field)

@@ -1,0 +1,77 @@
+"""What every policy in the registry must do."""
+
+import pytest
+
+from cascade.policies.registry import POLICIES
+from cascade.registry import load
+from cascade.types import (
+    Attempt,
+    Beliefs,
+    ChatRequest,
+    Choice,
+    Completion,
+    Failure,
+    Kind,
+    Outcome,
+    Verdict,
+)
+
+OPTIONS = {
+    "fixed": {"tier": "small", "fallback": ["large"]},
+    "ladder": {
+        "steps": [{"tier": "small", "judge": "sound", "accept_at": 0.7}, {"tier": "large"}],
+    },
+}
+REQUEST = ChatRequest(id="r", messages=[{"role": "user", "content": "hi"}])
+BELIEFS = Beliefs(mean={"small": 0.5, "large": 0.8})
+
+
+@pytest.fixture(params=sorted(POLICIES))
+def policy(request):
+    return load(POLICIES, "policy", request.param)(name="p", **OPTIONS[request.param])
+
+
+def attempt(index, step, *, score=None, failed=False):
+    return Attempt(
+        index=index,
+        kind=Kind.ANSWER,
+        step=step,
+        outcome=Outcome.BACKEND_ERROR if failed else None,
+        completion=None
+        if failed
+        else Completion(choices=(Choice(text="x", finish_reason="stop"),)),
+        error=Failure(type="E", message="down", status=503) if failed else None,
+        verdict=Verdict(judge="sound", score=score) if step.judge else None,
+    )
+
+
+def play(policy, *, score=None, failing=()):
+    attempts = []
+    for _ in range(20):
+        plan = policy.decide(REQUEST, BELIEFS, {}, attempts)
+        if not plan.steps:
+            return plan, attempts
+        step = plan.steps[0]
+        assert step in policy.steps
+        attempts.append(attempt(len(attempts), step, score=score, failed=step.tier in failing))
+    raise AssertionError("the policy never ends")
+
+
+@pytest.mark.parametrize("score", [None, 0.0, 0.5, 1.0])
+@pytest.mark.parametrize("failing", [(), ("small",), ("large",), ("small", "large")])
+def test_it_ends_and_accepts_an_answer_if_there_is_one(policy, score, failing):
+    plan, attempts = play(policy, score=score, failing=failing)
+    answered = [a.index for a in attempts if a.answered]
+    assert plan.accept in answered if answered else plan.accept is None
+    assert plan.reason
+
+
+def test_it_decides_the_same_twice_and_changes_nothing(policy):
+    first = play(policy, score=0.4)
+    assert play(policy, score=0.4) == first
+
+
+def test_an_answer_without_a_score_is_not_accepted_where_a_judge_was_asked(policy):
+    plan, attempts = play(policy, score=None)
+    if not plan.degraded:
+        assert attempts[plan.accept].step.judge is None

@@ -1,0 +1,102 @@
+"""Engines over scripted tiers, for tests."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cascade.backends.scripted import Script, ScriptedBackend
+from cascade.engine import CascadeEngine
+from cascade.experiments import Arm
+from cascade.policies.ladder import LadderPolicy, Rung
+from cascade.pricing import PriceCard, Rates
+from cascade.protocols import Judge
+from cascade.result import CascadeResult, Event
+from cascade.snapshot import Snapshot
+from cascade.tiers import ModelTier
+from cascade.types import ChatRequest, Completion, Json, Verdict
+
+from decimal import Decimal
+
+
+class MemorySink:
+    """Keeps every result."""
+
+    def __init__(self) -> None:
+        self.results: list[CascadeResult] = []
+
+    def write(self, result: CascadeResult) -> None:
+        self.results.append(result)
+
+
+class FixedJudge:
+    """Gives the scores it is told, in order; the last one is repeated. An exception is raised."""
+
+    def __init__(self, *scores: float | None | Exception, name: str = "told", **needs: Any) -> None:
+        self.name = name
+        self.needs: Json = needs
+        self.seen: list[Completion] = []
+        self._scores = scores
+
+    async def judge(self, request: ChatRequest, completion: Completion) -> Verdict:
+        score = self._scores[min(len(self.seen), len(self._scores) - 1)]
+        self.seen.append(completion)
+        if isinstance(score, Exception):
+            raise score
+        return Verdict(judge=self.name, score=score, reason="told so")
+
+
+def card(input: str = "1", cache_read: str = "0.1", output: str = "2") -> PriceCard:
+    return PriceCard(
+        rates=Rates(input=Decimal(input), cache_read=Decimal(cache_read), output=Decimal(output))
+    )
+
+
+def tier(name: str, *answers: Script | str, prices: PriceCard | None = None) -> ModelTier:
+    return ModelTier(
+        name=name,
+        backend=ScriptedBackend(answers=answers or ("ok",), model=f"{name}-model"),
+        prices=prices or card(),
+        capabilities=frozenset({"logprobs"}),
+    )
+
+
+def request(text: str = "what is 2+2?", **params: Any) -> ChatRequest:
+    return ChatRequest(
+        id="r1", model="cascade", messages=[{"role": "user", "content": text}], params=params
+    )
+
+
+def ladder(*rungs: Rung | Mapping[str, Any]) -> Arm:
+    return Arm(name=None, policy=LadderPolicy(name="ladder", steps=rungs))
+
+
+SMALL_THEN_LARGE = ladder(
+    Rung(tier="small", judge="told", accept_at=0.8),
+    Rung(tier="large"),
+)
+
+
+class Bench:
+    """An engine with its tiers, judges and sink at hand."""
+
+    def __init__(
+        self, *tiers: ModelTier, judge: Judge | None = None, arm: Arm = SMALL_THEN_LARGE
+    ) -> None:
+        self.sink = MemorySink()
+        self.arm = arm
+        snapshot = Snapshot(
+            version="v1",
+            tiers={each.name: each for each in tiers},
+            judges={judge.name: judge} if judge else {},
+        )
+        self.engine = CascadeEngine(snapshot, self.sink)
+
+    async def run(self, asked: ChatRequest | None = None) -> CascadeResult:
+        return await self.engine.run(asked or request(), self.arm)
+
+    async def events(self, asked: ChatRequest | None = None) -> list[Event]:
+        return [event async for event in self.engine.events(asked or request(), self.arm)]
+
+    def asked(self, name: str) -> Sequence[ChatRequest]:
+        backend = self.engine.snapshot.tiers[name].backend
+        assert isinstance(backend, ScriptedBackend)
+        return backend.requests

@@ -1,0 +1,90 @@
+"""A model server on loopback that answers with the bytes it is told to."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+
+@dataclass
+class Upstream:
+    """What it answers and what it was asked.
+
+    `pieces` are sent in order; a number is a wait in seconds, None breaks the connection.
+    """
+
+    pieces: Sequence[bytes | float | None] = ()
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+    connections: set[int] = field(default_factory=set)
+    authorization: str | None = None
+    url: str = ""
+
+    async def handle(self, http: web.Request) -> web.StreamResponse:
+        self.bodies.append(orjson.loads(await http.read()))
+        self.authorization = http.headers.get("Authorization")
+        self.connections.add(id(http.transport))
+        response = web.StreamResponse(status=self.status, headers=self.headers)
+        await response.prepare(http)
+        try:
+            for piece in self.pieces:
+                if piece is None:
+                    http.transport.abort()
+                    return response
+                if isinstance(piece, bytes):
+                    await response.write(piece)
+                else:
+                    await asyncio.sleep(piece)
+        except (ConnectionError, asyncio.CancelledError):
+            self.left.set()
+            raise
+        return response
+
+
+@asynccontextmanager
+async def serving(upstream: Upstream) -> AsyncIterator[Upstream]:
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", upstream.handle)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = runner.addresses[0][1]
+    upstream.url = f"http://127.0.0.1:{port}/v1"
+    try:
+        yield upstream
+    finally:
+        await runner.cleanup()
+
+
+def event(data: Any) -> bytes:
+    return b"data: " + (data if isinstance(data, bytes) else orjson.dumps(data)) + b"\n\n"
+
+
+def words(
+    *texts: str, finish: str | None = "stop", usage: Any = None, **fields: Any
+) -> list[bytes]:
+    """The events of an answer in these pieces."""
+    chunks = [
+        {"model": "m-1", "choices": [{"index": 0, "delta": {"role": "assistant", "content": None}}]}
+    ]
+    for text in texts:
+        chunks.append(
+            {"model": "m-1", "choices": [{"index": 0, "delta": {"content": text, **fields}}]}
+        )
+    if finish:
+        chunks.append(
+            {"model": "m-1", "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}
+        )
+    if usage is not None:
+        chunks.append({"model": "m-1", "choices": [], "usage": usage})
+    return [event(chunk) for chunk in chunks]
+
+
+DONE = event(b"[DONE]")
