@@ -98,9 +98,7 @@ class Tier(_Open):
     api_key_env: str | None = None
     context_tokens: int | None = Field(default=None, gt=0)
     output_tokens: int | None = Field(default=None, gt=0)
-    capabilities: frozenset[Literal["logprobs", "json_schema", "tools", "vision", "reasoning"]] = (
-        frozenset()
-    )
+    capabilities: tuple[Capability, ...] = ()
 
 
 class Estimator(_Open):
@@ -182,6 +180,15 @@ class ConfigFile:
         self.path = path
         self._lines: dict[str, int] = {}
         self.config = self._parse(self._read())
+
+    @property
+    def audit_url(self) -> str:
+        """The audit database; a relative SQLite file lies beside the configuration."""
+        url = self.config.audit.url
+        file = url.removeprefix("sqlite:///")
+        if file == url or file.startswith("/"):
+            return url
+        return f"sqlite:///{self.path.absolute().parent / file}"
 
     def explain(self, error: ConfigError) -> ConfigError:
         """The error with file and line in front, if its path is in the file."""

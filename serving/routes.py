@@ -67,7 +67,7 @@ async def healthz() -> Response:
 async def readyz(http: Request) -> Response:
     """Whether requests can be answered and audited."""
     service: Service = http.app.state.service
-    ready = readiness(service.fleet.states(), service.sink.state())
+    ready = readiness(service.servers.states(), service.sink.state())
     return _json(ready.report, 200 if ready.ready else 503)
 
 

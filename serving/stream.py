@@ -8,7 +8,6 @@ connection. A failure before that still has its own status; afterwards it is an 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import orjson

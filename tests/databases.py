@@ -37,7 +37,7 @@ class SqliteDatabase:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.url = f"sqlite:///{path}"
+        self.url = f"sqlite:///{path}?timeout=0.5"  # tests do not want to wait for an outage
 
     @contextlib.contextmanager
     def outage(self) -> Iterator[None]:

@@ -49,7 +49,7 @@ class Upstream:
 
 @asynccontextmanager
 async def serving(upstream: Upstream) -> AsyncIterator[Upstream]:
-    app = web.Application()
+    app = web.Application(client_max_size=1 << 30)
     app.router.add_post("/v1/chat/completions", upstream.handle)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()

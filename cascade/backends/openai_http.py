@@ -5,6 +5,7 @@ once, and a client that leaves frees the model's slot. Connections are pooled an
 """
 
 import asyncio
+import io
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -29,6 +30,7 @@ from cascade.protocols import Backend
 from cascade.types import ChatRequest, Chunk, Completion, Json
 
 _ERROR_TEXT = 500
+_ONE_WRITE_BYTES = 1 << 20
 
 
 class OpenAIHttpBackend(Backend):
@@ -112,7 +114,7 @@ class OpenAIHttpBackend(Backend):
             )
         return self._session
 
-    def _body(self, request: ChatRequest) -> bytes:
+    def _body(self, request: ChatRequest) -> bytes | io.BytesIO:
         body: dict[str, Any] = {
             **request.params,
             "model": self._model,
@@ -122,7 +124,9 @@ class OpenAIHttpBackend(Backend):
         }
         if request.tools is not None:
             body["tools"] = request.tools
-        return orjson.dumps(body)
+        data = orjson.dumps(body)
+        # Bytes are written in one go; a large prompt goes piece by piece, so that others get a turn.
+        return data if len(data) <= _ONE_WRITE_BYTES else io.BytesIO(data)
 
 
 class _Answer:

@@ -37,7 +37,9 @@ class LadderPolicy:
                     "reached; give it a judge and accept_at, or end the ladder here",
                     param=f"steps.{i}",
                 )
-        self.steps: Sequence[Step] = tuple(Step(tier=rung.tier, judge=rung.judge) for rung in self._rungs)
+        self.steps: Sequence[Step] = tuple(
+            Step(tier=rung.tier, judge=rung.judge) for rung in self._rungs
+        )
 
     def decide(
         self,

@@ -102,6 +102,12 @@ async def test_what_the_client_sent_reaches_the_model_untouched(upstream, ask):
     ]
 
 
+async def test_a_prompt_of_megabytes_arrives(upstream, ask):
+    upstream.pieces = [*words("a"), DONE]
+    await drain(ask(messages=[{"role": "user", "content": "x" * 3_000_000}]))
+    assert len(upstream.bodies[0]["messages"][0]["content"]) == 3_000_000
+
+
 async def test_logprobs_are_gathered_over_the_pieces(upstream, ask):
     def piece(token, logprob):
         entry = {"token": token, "logprob": logprob, "bytes": list(token.encode())}

@@ -1,0 +1,48 @@
+"""Options and loading that several commands share."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cascade.errors import ConfigError
+from cascade.snapshot import Snapshot
+from serving.config import ConfigFile, find
+from serving.wiring import Wiring
+
+config_option: Callable[[Any], Any] = click.option(
+    "--config",
+    "path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The configuration; default $CASCADE_CONFIG or ./cascade.yaml.",
+)
+json_option: Callable[[Any], Any] = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON for machines."
+)
+
+
+def load(path: Path | None) -> ConfigFile:
+    """The configuration file, its shape checked.
+
+    Raises:
+        ConfigError: it cannot be used; says which line.
+    """
+    return ConfigFile(find(path))
+
+
+def wire(file: ConfigFile, addresses: dict[str, str] | None = None) -> Snapshot:
+    """The snapshot that a configuration describes.
+
+    Raises:
+        ConfigError: it cannot work; says which line.
+    """
+    try:
+        return Wiring(file.config, file.path.parent, addresses).snapshot()
+    except ConfigError as error:
+        raise file.explain(error) from None
+
+
+def audit_url(path: Path | None) -> str:
+    """The audit database that a configuration names."""
+    return load(path).audit_url
