@@ -1,6 +1,7 @@
 """Engines over scripted tiers, for tests."""
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from cascade.backends.scripted import Script, ScriptedBackend
@@ -13,8 +14,6 @@ from cascade.result import CascadeResult, Event
 from cascade.snapshot import Snapshot
 from cascade.tiers import ModelTier
 from cascade.types import ChatRequest, Completion, Json, Verdict
-
-from decimal import Decimal
 
 
 class MemorySink:
@@ -30,7 +29,7 @@ class MemorySink:
 class FixedJudge:
     """Gives the scores it is told, in order; the last one is repeated. An exception is raised."""
 
-    def __init__(self, *scores: float | None | Exception, name: str = "told", **needs: Any) -> None:
+    def __init__(self, *scores: float | Exception | None, name: str = "told", **needs: Any) -> None:
         self.name = name
         self.needs: Json = needs
         self.seen: list[Completion] = []
@@ -44,9 +43,9 @@ class FixedJudge:
         return Verdict(judge=self.name, score=score, reason="told so")
 
 
-def card(input: str = "1", cache_read: str = "0.1", output: str = "2") -> PriceCard:
+def card(fresh: str = "1", cache_read: str = "0.1", output: str = "2") -> PriceCard:
     return PriceCard(
-        rates=Rates(input=Decimal(input), cache_read=Decimal(cache_read), output=Decimal(output))
+        rates=Rates(input=Decimal(fresh), cache_read=Decimal(cache_read), output=Decimal(output))
     )
 
 

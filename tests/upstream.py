@@ -74,10 +74,10 @@ def words(
     chunks = [
         {"model": "m-1", "choices": [{"index": 0, "delta": {"role": "assistant", "content": None}}]}
     ]
-    for text in texts:
-        chunks.append(
-            {"model": "m-1", "choices": [{"index": 0, "delta": {"content": text, **fields}}]}
-        )
+    chunks.extend(
+        {"model": "m-1", "choices": [{"index": 0, "delta": {"content": text, **fields}}]}
+        for text in texts
+    )
     if finish:
         chunks.append(
             {"model": "m-1", "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}

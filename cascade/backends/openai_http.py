@@ -125,7 +125,7 @@ class OpenAIHttpBackend(Backend):
         if request.tools is not None:
             body["tools"] = request.tools
         data = orjson.dumps(body)
-        # Bytes are written in one go; a large prompt goes piece by piece, so that others get a turn.
+        # Bytes go out in one write; a large prompt goes piece by piece, so that others get a turn.
         return data if len(data) <= _ONE_WRITE_BYTES else io.BytesIO(data)
 
 

@@ -65,11 +65,14 @@ async def test_complete_is_the_drain_of_stream(play):
 
 
 async def test_a_cut_is_a_backend_error_and_no_completion(play):
+    async def read(stream, into):
+        async for chunk in stream:
+            into.append(chunk)  # what came before the error is looked at
+
     async with play(cut=True) as (backend, _):
         seen = []
         with pytest.raises(BackendConnectionError):
-            async for chunk in backend.stream(REQUEST):
-                seen.append(chunk)
+            await read(backend.stream(REQUEST), seen)
         assert all(chunk.completion is None for chunk in seen)
         await backend.aclose()
 
