@@ -34,10 +34,6 @@ class Snapshot:
             *((name, "tier") for name in self.tiers),
         ]
 
-    def experiment(self, model: str) -> Experiment | None:
-        """The experiment of that name, if it is one."""
-        return self.experiments.get(model)
-
     def arm(self, model: str, unit: str) -> Arm:
         """What answers a request for a model name: an experiment's arm, a policy or a tier.
 

@@ -1,5 +1,6 @@
 """The HTTP surface. A chat request's way: parse, find the arm, run the engine, answer."""
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -67,7 +68,8 @@ async def healthz() -> Response:
 async def readyz(http: Request) -> Response:
     """Whether requests can be answered and audited."""
     service: Service = http.app.state.service
-    ready = readiness(service.servers.states(), service.sink.state())
+    audit = await asyncio.to_thread(service.sink.state)  # it looks into a folder
+    ready = readiness(service.servers.states(), audit)
     return _json(ready.report, 200 if ready.ready else 503)
 
 

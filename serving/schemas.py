@@ -20,6 +20,7 @@ from classifiers.text import text_of
 
 Count = Annotated[int, Field(ge=1)]
 
+NAME_CHARACTERS = 200
 OURS = frozenset({"model", "messages", "tools", "stream", "stream_options"})
 """Body fields that do not go into a ChatRequest's params."""
 
@@ -101,7 +102,8 @@ def new_id() -> str:
 
 
 def _request(data: dict[str, Any], headers: Mapping[str, str], request_id: str) -> ChatRequest:
-    tenant = headers.get("x-cascade-tenant") or "default"
+    tenant = _bounded(headers.get("x-cascade-tenant") or "default")
+    session = headers.get("x-cascade-session") or data.get("user") or _session(tenant, data)
     tags = data.get("metadata") or {}
     return ChatRequest(
         id=request_id,
@@ -110,7 +112,7 @@ def _request(data: dict[str, Any], headers: Mapping[str, str], request_id: str) 
         params={name: value for name, value in data.items() if name not in OURS},
         tools=data.get("tools"),
         tenant=tenant,
-        session=headers.get("x-cascade-session") or data.get("user") or _session(tenant, data),
+        session=_bounded(session),
         tags={name: value for name, value in tags.items() if isinstance(value, str)},
     )
 
@@ -124,6 +126,15 @@ def _session(tenant: str, data: Json) -> str:
     system = [m for m in messages if m["role"] in {"system", "developer"}][:1]
     first = [m for m in messages if m["role"] == "user"][:1]
     text = "\x1f".join([tenant, *(text_of(m.get("content")) for m in (*system, *first))])
+    return _hashed(text)
+
+
+def _bounded(name: str) -> str:
+    """A name a client chose, short enough for an index; a longer one is kept as its hash."""
+    return name if len(name) <= NAME_CHARACTERS else _hashed(name)
+
+
+def _hashed(text: str) -> str:
     return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=12).hexdigest()
 
 
