@@ -38,7 +38,7 @@ class CascadeEngine:
         """Answer a request step by step. Closing the iterator cancels the call under way."""
         run = Run(request=request, arm=arm, config_version=self.snapshot.version)
         try:
-            run.beliefs = self._estimate(run)
+            run.prior = run.beliefs = self._estimate(run)
             run.quotes = {name: tier.quote(request) for name, tier in self.snapshot.tiers.items()}
             async with aclosing(self._climb(run)) as events:
                 async for event in events:

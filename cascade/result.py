@@ -11,6 +11,7 @@ class CascadeResult:
     """One request from beginning to end, also when nothing answered.
 
     Attributes:
+        beliefs: what was believed before any call; the verdicts are on the attempts.
         completion: the answer given; None when there is none.
         cost: of all attempts; None when any is unknown.
         reason: why this answer was taken.

@@ -45,6 +45,8 @@ class Run:
     """One request under way.
 
     Attributes:
+        prior: what was believed before any call.
+        beliefs: the same after the verdicts so far.
         current: the answer attempt made last.
         committed: whether anything was released to the client.
         released: characters released.
@@ -54,6 +56,7 @@ class Run:
     request: ChatRequest
     arm: Arm
     config_version: str
+    prior: Beliefs = field(default_factory=lambda: Beliefs(mean={}))
     beliefs: Beliefs = field(default_factory=lambda: Beliefs(mean={}))
     quotes: Mapping[str, Quote] = field(default_factory=dict)
     attempts: list[Attempt] = field(default_factory=list)
@@ -195,7 +198,7 @@ class Run:
             config_version=self.config_version,
             experiment=self.arm.experiment,
             arm=self.arm.name,
-            beliefs=self.beliefs,
+            beliefs=self.prior,
             attempts=tuple(self.attempts),
             completion=completion,
             cost=total([attempt.cost for attempt in self.attempts]),

@@ -24,6 +24,7 @@ from classifiers.registry import ESTIMATORS
 from judges.calibrated import CalibratedJudge
 from judges.registry import JUDGES
 from serving import config as cfg
+from serving.models.launch import Launch
 
 LAUNCHABLE = "openai_http"
 
@@ -34,15 +35,19 @@ class Wiring:
     Args:
         config: what to build.
         base: folder that relative paths in the configuration start from.
-        addresses: base URL of each tier's model server that Cascade launches itself.
+        launched: by tier, `url` and `api_key` of the model servers that Cascade launches itself;
+            none to only check a configuration, for which they need not run.
     """
 
     def __init__(
-        self, config: cfg.Config, base: Path, addresses: Mapping[str, str] | None = None
+        self,
+        config: cfg.Config,
+        base: Path,
+        launched: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         self._config = config
         self._base = base
-        self._addresses = addresses or {}
+        self._launched = launched or {}
         self._maps: dict[str, MonotoneMap] = {}
         self._judges: dict[str, Judge] = {}
         self._building: list[str] = []
@@ -92,9 +97,8 @@ class Wiring:
                 raise ConfigError(
                     f"a launched model needs backend {LAUNCHABLE} and no url", param=where
                 )
-            # Before its server runs it has no address; checking a configuration needs none.
-            address = self._addresses.get(name, "http://127.0.0.1:0/v1")
-            options |= {"url": address, "model": entry.launch.model}
+            options |= {"url": "", "model": _launch(name, entry.launch).alias}
+            options |= self._launched.get(name, {})
         if entry.api_key_env is not None:
             options["api_key"] = _secret(entry.api_key_env, where)
         return ModelTier(
@@ -225,6 +229,17 @@ def _at(where: str) -> Iterator[None]:
         raise ConfigError(error.message, param=path) from None
     except (TypeError, ValueError) as error:
         raise ConfigError(f"a value of the wrong kind: {error}", param=where) from None
+
+
+def launches(config: cfg.Config) -> list[Launch]:
+    """The model servers that a configuration wants to be run."""
+    return [
+        _launch(name, tier.launch) for name, tier in config.tiers.items() if tier.launch is not None
+    ]
+
+
+def _launch(tier: str, entry: cfg.Launch) -> Launch:
+    return Launch(tier=tier, **entry.model_dump(exclude={"engine"}))
 
 
 def _card(price: cfg.TokenPrice | cfg.GpuPrice | None) -> PriceCard | None:

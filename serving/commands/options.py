@@ -1,6 +1,6 @@
 """Options and loading that several commands share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +31,14 @@ def load(path: Path | None) -> ConfigFile:
     return ConfigFile(find(path))
 
 
-def wire(file: ConfigFile, addresses: dict[str, str] | None = None) -> Snapshot:
+def wire(file: ConfigFile, launched: Mapping[str, Mapping[str, str]] | None = None) -> Snapshot:
     """The snapshot that a configuration describes.
 
     Raises:
         ConfigError: it cannot work; says which line.
     """
     try:
-        return Wiring(file.config, file.path.parent, addresses).snapshot()
+        return Wiring(file.config, file.path.parent, launched).snapshot()
     except ConfigError as error:
         raise file.explain(error) from None
 

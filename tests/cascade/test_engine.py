@@ -7,7 +7,7 @@ from cascade.backends.scripted import Script
 from cascade.errors import EstimatorError, JudgeError
 from cascade.experiments import Arm
 from cascade.policies.fixed import FixedPolicy
-from cascade.policies.ladder import Rung
+from cascade.policies.ladder import LadderPolicy, Rung
 from cascade.result import AttemptFinished, AttemptStarted, Delta, Finished
 from cascade.types import FREE, Kind, Outcome, Usage
 from tests.engines import Bench, FixedJudge, card, ladder, request, tier
@@ -279,8 +279,27 @@ async def test_an_estimator_that_fails_leaves_the_flagged_prior():
     arm = Arm(name=None, policy=arm.policy, estimator=Failing())
     result = await Bench(tier("small"), tier("large"), judge=FixedJudge(0.9), arm=arm).run()
     assert result.beliefs.flags == {"fallback"}
-    assert result.beliefs.mean["large"] == 0.5
-    assert result.beliefs.mean["small"] == 0.9
+    assert result.beliefs.mean == {"small": 0.5, "large": 0.5}
+
+
+async def test_a_policy_sees_beliefs_after_the_verdict_and_the_log_those_before_it():
+    policy = LadderPolicy(
+        name="p", steps=[Rung(tier="small", judge="told", accept_at=0.8), Rung(tier="large")]
+    )
+    seen = []
+    decide = policy.decide
+
+    class Spy:
+        name, steps = policy.name, policy.steps
+
+        def decide(self, request, beliefs, quotes, attempts):
+            seen.append(dict(beliefs.mean))
+            return decide(request, beliefs, quotes, attempts)
+
+    arm = Arm(name=None, policy=Spy())
+    result = await Bench(tier("small"), tier("large"), judge=FixedJudge(0.9), arm=arm).run()
+    assert seen == [{"small": 0.5, "large": 0.5}, {"small": 0.9, "large": 0.5}]
+    assert result.beliefs.mean == seen[0]
 
 
 class Greedy:

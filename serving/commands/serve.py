@@ -1,0 +1,181 @@
+"""cascade serve: from nothing to a service that answers, saying what it does on the way."""
+
+import hashlib
+import socket
+import sys
+import time
+from pathlib import Path
+
+import click
+import uvicorn
+from rich.console import Console
+
+from cascade.engine import CascadeEngine
+from cascade.errors import AuditError, ConfigError
+from serving import logs
+from serving.app import create_app
+from serving.commands.options import config_option, load, wire
+from serving.commands.progress import downloading
+from serving.config import ConfigFile
+from serving.models.fleet import Fleet, prepare
+from serving.models.home import home
+from serving.models.state import ServerState
+from serving.service import Service
+from serving.store import schema
+from serving.store.database import engine_for, shown
+from serving.store.journal import Limits
+from serving.store.sink import SqlAuditSink
+from serving.wiring import launches
+
+GRACEFUL_SECONDS = 30
+KEEP_ALIVE_SECONDS = 75
+
+
+@click.command()
+@click.option("--host", help="Listen on this address instead of the configuration's.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Listen on this port; 0 takes any.")
+@click.option("--log-level", default="INFO", show_default=True, help="DEBUG, INFO, WARNING, ERROR.")
+@config_option
+def serve(path: Path | None, host: str | None, port: int | None, log_level: str) -> None:
+    """Start the models and serve requests.
+
+    Fetches what models are missing, migrates the database, starts the model servers, and says when
+    it is ready. Logs are JSON lines on standard error.
+    """
+    logs.configure(log_level.upper())
+    console = Console()
+    began = time.monotonic()
+    file = load(path)
+    wire(file)  # what cannot work is said before anything is fetched
+    settings = file.config.server
+    listener = _listen(host or settings.host, settings.port if port is None else port)
+    with downloading(console) as progress:
+        fleet = prepare(launches(file.config), home(), progress=progress, listener=_Teller(console))
+    _migrate(file, console)
+    server = _Server(_service(file, fleet), listener, console, began)
+    server.run([listener])
+    if not server.started:
+        sys.exit(3)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Take the address before the long work; nothing is accepted on it yet."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise ConfigError(
+            f"cannot listen on {host}:{port}: {error.strerror}. Is Cascade running already? "
+            "Choose another port with --port"
+        ) from None
+    return listener
+
+
+def _migrate(file: ConfigFile, console: Console) -> None:
+    """Bring the database up to date; one that is down must not keep the service from starting."""
+    url = file.audit_url
+    try:
+        state = schema.upgrade(url)
+    except AuditError as error:
+        console.print(f"[yellow]audit log:[/] {error.message}", highlight=False)
+        console.print("audit log: rows are kept in a local folder until it is back")
+        return
+    console.print(f"audit log: {shown(url)}, revision {state.current}", highlight=False)
+
+
+def _service(file: ConfigFile, fleet: Fleet) -> Service:
+    settings = file.config.audit
+    launched = {
+        tier: {"url": f"{server.url}/v1", "api_key": server.api_key}
+        for tier, server in fleet.servers.items()
+    }
+    sink = SqlAuditSink(
+        engine_for(file.audit_url),
+        settings.spill or _spill_folder(file.audit_url),
+        limits=Limits(flush_interval=settings.flush_seconds, spool_bytes=settings.spill_max_bytes),
+    )
+    return Service(
+        engine=CascadeEngine(wire(file, launched), sink),
+        sink=sink,
+        servers=fleet,
+        max_body_bytes=file.config.server.max_body_bytes,
+    )
+
+
+def _spill_folder(url: str) -> Path:
+    """One folder a database, so that rows never end up in another one's log."""
+    name = hashlib.sha256(url.encode()).hexdigest()[:12]
+    return home() / "spill" / name
+
+
+class _Teller:
+    """Tells the person who waits how the model servers get on, until the service is ready."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def __call__(self, state: ServerState) -> None:
+        reason = f": {state.reason}" if state.reason else ""
+        self._console.print(
+            f"{state.tier} ({state.model}): {state.state}{reason}", highlight=False, markup=False
+        )
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, with a word for the person when it is ready."""
+
+    def __init__(
+        self, service: Service, listener: socket.socket, console: Console, began: float
+    ) -> None:
+        super().__init__(
+            uvicorn.Config(
+                create_app(service),
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=GRACEFUL_SECONDS,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            )
+        )
+        self._console = console
+        self._listener = listener
+        self._began = began
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then say how to use what was started."""
+        await super().startup(sockets)
+        if not self.should_exit:
+            self._console.print(
+                _welcome(self._listener, time.monotonic() - self._began),
+                highlight=False,
+                markup=False,
+                soft_wrap=True,
+            )
+
+
+def _welcome(listener: socket.socket, seconds: float) -> str:
+    host, port = listener.getsockname()[:2]
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}/v1"
+    body = '{"model": "cascade", "messages": [{"role": "user", "content": "What is 17 + 26?"}]}'
+    snippet = (
+        f"from openai import OpenAI; print(OpenAI(base_url='{url}', api_key='none').chat."
+        "completions.create(model='cascade', messages=[{'role': 'user', 'content': "
+        "'Name three colours.'}]).choices[0].message.content)"
+    )
+    program = Path(sys.argv[0])
+    here = Path.cwd()
+    command = program.relative_to(here) if program.is_relative_to(here) else program
+    return "\n".join(
+        (
+            "",
+            f"ready in {seconds:.1f} s. Ctrl-C stops it. To paste:",
+            "",
+            f"curl -i {url}/chat/completions -H 'content-type: application/json' -d '{body}'",
+            f'{sys.executable} -c "{snippet}"',
+            f"{command} audit tail",
+            "",
+        )
+    )
