@@ -2,13 +2,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, insert, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import Engine, delete, func, insert, select, text
+from sqlalchemy.exc import IntegrityError
 
+from cascade.audit import record
 from cascade.errors import AuditError, ConfigError
 from serving.store import schema
 from serving.store.database import engine_for, faults_of, parse, shown
-from serving.store.tables import attempts
+from serving.store.rows import decode, encode
+from serving.store.rows import insert as store
+from serving.store.tables import attempts, requests
+from tests.builders import attempt, escalated, result
 from tests.databases import Database, PostgresServer
 
 
@@ -78,46 +82,24 @@ def test_settings_in_the_url_win(postgres: PostgresServer) -> None:
 
 
 def test_an_attempt_without_its_request_is_refused_without_showing_values(engine: Engine) -> None:
-    orphan = {
-        "request_id": "none",
-        "index": 0,
-        "kind": "answer",
-        "tier": "confidential",
-        "reason": "",
-        "partial": False,
-        "started_ms": 0.0,
-        "duration_ms": 0.0,
-    }
-    with pytest.raises(DBAPIError) as caught, engine.begin() as connection:
-        connection.execute(insert(attempts), [orphan])
-    assert "confidential" not in str(caught.value)
+    entry = decode(encode(record(result(attempts=(attempt(tier="confidential"),)))))
+    with pytest.raises(IntegrityError) as caught, engine.begin() as connection:
+        connection.execute(insert(attempts), entry.attempts)
+    assert "confidential" not in str(caught.value).split("DETAIL")[0]
 
 
 def test_deleting_a_request_deletes_its_attempts(engine: Engine) -> None:
-    columns = "status, requested_model, policy, config_version, tenant, session, unit, reason"
-    blanks = ", ".join(["''"] * 8)
     with engine.begin() as connection:
-        connection.execute(
-            text(
-                f"INSERT INTO requests (id, created_at, {columns}, tags, prompt_hash,"
-                " prompt_messages, answers, belief_flags, duration_ms, overhead_ms,"
-                f" released_characters) VALUES ('a', 0, {blanks}, '{{}}', '', 1, 1, '[]', 1, 1, 0)"
-            )
-        )
-        connection.execute(
-            text(
-                'INSERT INTO attempts (request_id, "index", kind, tier, reason, partial,'
-                " started_ms, duration_ms) VALUES ('a', 0, 'answer', 'small', '', false, 0, 0)"
-            )
-        )
-        connection.execute(text("DELETE FROM requests"))
-        assert connection.execute(text("SELECT count(*) FROM attempts")).scalar_one() == 0
+        store(connection, [decode(encode(record(escalated())))])
+        assert connection.scalar(select(func.count()).select_from(attempts)) == 3
+        connection.execute(delete(requests))
+        assert connection.scalar(select(func.count()).select_from(attempts)) == 0
 
 
 def test_a_database_that_is_down_is_named_with_what_to_do(database: Database) -> None:
     with (
         database.outage(),
-        pytest.raises(AuditError, match="Is it running"),
+        pytest.raises(AuditError, match=r"Is audit\.url right"),
     ):
         schema.upgrade(database.url)
 

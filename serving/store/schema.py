@@ -1,0 +1,168 @@
+"""Brings the audit database to the schema of this version, and says whether it is there.
+
+Several processes may start at once against one database: whoever comes first migrates, the others
+wait for it and find nothing to do.
+"""
+
+import time
+from dataclasses import dataclass
+from importlib.resources import files
+
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import OperationalError
+
+from cascade.errors import ConfigError
+from serving.store.database import WRITES, engine_for, faults_of, shown, sqlite_file
+
+_LOCK = 0x63617363  # any number that no other program locks; this one spells "casc"
+_PATIENCE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaState:
+    """Where a database stands.
+
+    Attributes:
+        current: its revision; None when it has no tables yet.
+        head: the revision this version of Cascade needs.
+    """
+
+    current: str | None
+    head: str
+
+    @property
+    def at_head(self) -> bool:
+        """Whether it can be used as it is."""
+        return self.current == self.head
+
+
+def upgrade(url: str) -> SchemaState:
+    """Create or migrate the tables; a database at head is left alone.
+
+    Raises:
+        ConfigError: the URL is wrong, or a newer Cascade made the database.
+        AuditError: the database cannot be reached, or refuses.
+    """
+    if (path := sqlite_file(url)) is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    engine = engine_for(url)
+    try:
+        with faults_of(url):
+            if path is not None:
+                _switch_to_wal(engine)
+            _migrate(engine, url)
+    finally:
+        engine.dispose()
+    return check(url)
+
+
+def check(url: str) -> SchemaState:
+    """Where the database stands; nothing is created.
+
+    Raises:
+        ConfigError: the URL is wrong, or a newer Cascade made the database.
+        AuditError: the database cannot be reached.
+    """
+    scripts = ScriptDirectory.from_config(configuration())
+    head = scripts.get_current_head()
+    if head is None:
+        raise AssertionError("the package has no migrations")
+    if (path := sqlite_file(url)) is not None and not path.exists():
+        return SchemaState(current=None, head=head)
+    engine = engine_for(url)
+    try:
+        with faults_of(url), engine.connect() as connection:
+            current = MigrationContext.configure(connection).get_current_revision()
+    finally:
+        engine.dispose()
+    if current is not None and current not in {s.revision for s in scripts.walk_revisions()}:
+        raise _unknown(url, current)
+    return SchemaState(current=current, head=head)
+
+
+def require_head(url: str) -> None:
+    """Refuse a database that is not at this version's schema.
+
+    Raises:
+        ConfigError: it is not, or the URL is wrong.
+        AuditError: the database cannot be reached.
+    """
+    state = check(url)
+    if not state.at_head:
+        raise ConfigError(
+            f"the audit database {shown(url)} is at {state.current or 'no'} revision, this version "
+            f"needs {state.head}: run `cascade db upgrade`",
+            param="audit.url",
+        )
+
+
+def configuration(connection: Connection | None = None) -> Config:
+    """Alembic's configuration, which needs no file.
+
+    Args:
+        connection: what migrations run on, in a transaction that is already open.
+    """
+    config = Config()
+    config.set_main_option("script_location", str(files("migrations")).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config
+
+
+def _migrate(engine: Engine, url: str) -> None:
+    with engine.execution_options(**WRITES).begin() as connection:
+        if connection.dialect.name == "postgresql":
+            _take_turn(connection)
+        try:
+            command.upgrade(configuration(connection), "head")
+        except CommandError as error:
+            current = MigrationContext.configure(connection).get_current_revision()
+            raise _unknown(url, current) from error
+
+
+def _unknown(url: str, current: str | None) -> ConfigError:
+    return ConfigError(
+        f"the audit database {shown(url)} is at revision {current}, which this version does not "
+        "know: a newer Cascade made it, so run that one",
+        param="audit.url",
+    )
+
+
+def _take_turn(connection: Connection) -> None:
+    """Wait for other processes that migrate; then wait only shortly for each table.
+
+    A migration that queues behind a long query makes every later query queue behind itself, so it
+    gives up after seconds and can be tried again.
+    """
+    for setting in (
+        "statement_timeout = 0",
+        "idle_in_transaction_session_timeout = 0",
+        f"lock_timeout = '{_PATIENCE_SECONDS:.0f}s'",
+    ):
+        connection.execute(text(f"SET LOCAL {setting}"))
+    connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+    connection.execute(text("SET LOCAL lock_timeout = '5s'"))
+
+
+def _switch_to_wal(engine: Engine) -> None:
+    """Make readers and the writer independent; the file remembers it.
+
+    SQLite answers at once, without its busy timeout, when two processes try this together.
+    """
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        connection = engine.raw_connection()
+        try:
+            connection.cursor().execute("PRAGMA journal_mode = WAL")
+        except engine.dialect.loaded_dbapi.OperationalError as error:
+            if time.monotonic() > deadline:
+                raise OperationalError("PRAGMA journal_mode = WAL", None, error) from error
+            time.sleep(0.05)
+        else:
+            return
+        finally:
+            connection.close()

@@ -1,0 +1,141 @@
+"""The audit sink of the service: takes results at once, has them in a database soon after.
+
+    event loop ──▶ queue ──▶ journal thread ──▶ spool folder ──▶ inserter thread ──▶ database
+
+Each step lets go of a row only when the next one has it. A database that is down fills the spool, a
+full spool fills the queue, and `state` tells /readyz in time.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from sqlalchemy import Engine
+
+from cascade.result import CascadeResult
+from serving.store.inserter import Inserter
+from serving.store.journal import Journal, Limits
+from serving.store.spool import Backlog, Spool
+
+_STEP_SECONDS = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditState:
+    """How the audit log is doing.
+
+    Attributes:
+        status: ok; degraded: rows wait for the database, and there is room for more; full: there is
+            none, and what is answered from here on may go unrecorded.
+        reason: one sentence; empty when ok.
+        backlog: what waits in the spool, all processes that share it together.
+        queued: results still in memory.
+        dropped: results that were not recorded, since the start.
+        refused: rows set aside because the database took no such value, since the start.
+    """
+
+    status: Literal["ok", "degraded", "full"]
+    reason: str
+    backlog: Backlog
+    queued: int
+    dropped: int
+    refused: int
+
+    @property
+    def room(self) -> bool:
+        """Whether another request can be recorded."""
+        return self.status != "full"
+
+
+class SqlAuditSink:
+    """Writes results to SQLite or PostgreSQL, off the request path; an AuditSink.
+
+    Args:
+        engine: from `engine_for`; whoever made it disposes of it, after `close`.
+        spool: folder for rows on their way; several processes may share it.
+        limits: see Limits.
+        degraded_after: seconds that a row may wait before the state says so.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        spool: Path,
+        *,
+        limits: Limits | None = None,
+        degraded_after: float = 10.0,
+    ) -> None:
+        self._limits = limits or Limits()
+        self._degraded_after = degraded_after
+        self._spool = Spool(spool)
+        self._inserter = Inserter(self._spool, engine)
+        self._journal = Journal(self._spool, self._limits, self._inserter.hurry)
+
+    def start(self) -> None:
+        """Start the two threads; the database need not be there yet.
+
+        Raises:
+            OSError: the spool folder cannot be made or written.
+        """
+        self._spool.open()
+        self._journal.start()
+        self._inserter.start()
+
+    def write(self, result: CascadeResult) -> None:
+        """Take a result without waiting and without raising."""
+        self._journal.append(result)
+
+    def state(self) -> AuditState:
+        """How it is doing; looks into the spool folder, so ask once a second rather than always."""
+        backlog = self._spool.backlog()
+        full = self._full(backlog)
+        reason = full or self._trouble(backlog)
+        return AuditState(
+            status="full" if full else "degraded" if reason else "ok",
+            reason=reason,
+            backlog=backlog,
+            queued=self._journal.queued,
+            dropped=self._journal.dropped,
+            refused=self._inserter.refused,
+        )
+
+    def flush(self, timeout: float) -> bool:
+        """Wait until everything written before is in the database (or set aside by it).
+
+        Returns:
+            False when that takes longer than `timeout` seconds; nothing is lost then.
+        """
+        deadline = time.monotonic() + timeout
+        if not self._journal.settle(timeout):
+            return False
+        mark = self._spool.last_ns
+        while (oldest := self._spool.backlog().oldest_ns) is not None and oldest <= mark:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_STEP_SECONDS)
+        return True
+
+    def close(self, timeout: float) -> None:
+        """Bring everything into the spool, as much as possible into the database, and stop.
+
+        Blocks up to `timeout` seconds. What the database did not take stays in the spool for the
+        next start.
+        """
+        deadline = time.monotonic() + timeout
+        self._journal.stop(timeout)
+        self._inserter.stop(max(0.0, deadline - time.monotonic()))
+
+    def _full(self, backlog: Backlog) -> str:
+        if backlog.bytes >= self._limits.spool_bytes:
+            return f"the audit spool holds its limit of {self._limits.spool_bytes} bytes"
+        if self._journal.queued >= self._limits.queue_rows:
+            return f"the audit queue holds its limit of {self._limits.queue_rows} results"
+        return ""
+
+    def _trouble(self, backlog: Backlog) -> str:
+        if error := self._journal.error or self._inserter.error:
+            return error
+        if backlog.age > self._degraded_after:
+            return f"audit rows have waited for the database for {backlog.age:.0f} s"
+        return ""

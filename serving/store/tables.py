@@ -1,0 +1,110 @@
+"""The two tables of the audit log, column by column the fields of `cascade.audit`'s records.
+
+`created_at` is seconds since the epoch, UTC, as a double: the one form that means the same in both
+databases, has no time zone to get wrong, keeps the record's value to the microsecond, and is cut
+into buckets by plain arithmetic. For people, `to_timestamp(created_at)` in PostgreSQL and
+`datetime(created_at, 'unixepoch')` in SQLite show it as a date. Money is whole pico-dollars, which
+add up exactly. Counts are 64 bits wide, because what an upstream reports is not ours to bound.
+"""
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    MetaData,
+    Table,
+    Text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+    }
+)
+
+# Byte order on both databases, so that a prefix of an id is a range of the primary key.
+Id = Text().with_variant(Text(collation="C"), "postgresql")
+Document = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
+
+requests = Table(
+    "requests",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("created_at", Double, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("requested_model", Text, nullable=False),
+    Column("experiment", Text),
+    Column("arm", Text),
+    Column("policy", Text, nullable=False),
+    Column("config_version", Text, nullable=False),
+    Column("tenant", Text, nullable=False),
+    Column("session", Text, nullable=False),
+    Column("unit", Text, nullable=False),
+    Column("tags", Document, nullable=False),
+    Column("prompt_hash", Text, nullable=False),
+    Column("prompt_messages", BigInteger, nullable=False),
+    Column("tier", Text),
+    Column("model", Text),
+    Column("reason", Text, nullable=False),
+    Column("answers", BigInteger, nullable=False),
+    Column("beliefs", Document),
+    Column("belief_flags", Document, nullable=False),
+    Column("features", Document),
+    Column("cost_pico", BigInteger),
+    Column("duration_ms", Double, nullable=False),
+    Column("overhead_ms", Double, nullable=False),
+    Column("released_characters", BigInteger, nullable=False),
+    Column("error_type", Text),
+    Column("error_message", Text),
+    Column("error_status", BigInteger),
+)
+Index(None, requests.c.created_at)
+Index(None, requests.c.session, requests.c.created_at)
+Index(None, requests.c.tenant, requests.c.created_at)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("request_id", Id, ForeignKey("requests.id", ondelete="CASCADE"), primary_key=True),
+    Column("index", BigInteger, primary_key=True, autoincrement=False),
+    Column("kind", Text, nullable=False),
+    Column("tier", Text, nullable=False),
+    Column("replica", Text),
+    Column("model", Text),
+    Column("outcome", Text),
+    Column("reason", Text, nullable=False),
+    Column("judge", Text),
+    Column("score", Double),
+    Column("threshold", Double),
+    Column("verdict_reason", Text),
+    Column("features", Document),
+    Column("finish_reason", Text),
+    Column("partial", Boolean, nullable=False),
+    Column("input_tokens", BigInteger),
+    Column("cache_read_tokens", BigInteger),
+    Column("cache_write_tokens", BigInteger),
+    Column("cache_write_by_ttl", Document),
+    Column("output_tokens", BigInteger),
+    Column("reasoning_tokens", BigInteger),
+    Column("cost_pico", BigInteger),
+    Column("input_cost_pico", BigInteger),
+    Column("cache_read_cost_pico", BigInteger),
+    Column("cache_write_cost_pico", BigInteger),
+    Column("output_cost_pico", BigInteger),
+    Column("cold_premium_pico", BigInteger),
+    Column("quoted_pico", BigInteger),
+    Column("started_ms", Double, nullable=False),
+    Column("duration_ms", Double, nullable=False),
+    Column("first_token_ms", Double),
+    Column("error_type", Text),
+    Column("error_message", Text),
+)

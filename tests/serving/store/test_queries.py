@@ -1,0 +1,85 @@
+from collections.abc import Sequence
+
+import pytest
+from sqlalchemy import Engine
+
+from cascade.audit import record
+from cascade.errors import RequestError
+from cascade.result import CascadeResult
+from serving.store.queries import Filters, show, tail
+from serving.store.rows import decode, encode, insert
+from tests.builders import escalated, request, result
+
+
+def store(engine: Engine, results: Sequence[CascadeResult]) -> None:
+    with engine.begin() as connection:
+        insert(connection, [decode(encode(record(each))) for each in results])
+
+
+def test_tail_gives_the_last_requests_with_their_attempts_latest_at_the_end(engine: Engine) -> None:
+    given = [escalated(f"r{number}", started_at=100.0 + number) for number in range(5)]
+    store(engine, [given[3], given[0], given[4], given[2], given[1]])
+    assert tail(engine, 3) == [record(each) for each in given[2:]]
+
+
+def test_tail_of_an_empty_log_is_empty(engine: Engine) -> None:
+    assert tail(engine, 3) == []
+
+
+def test_tail_after_a_time_leaves_out_what_began_then_or_before(engine: Engine) -> None:
+    store(engine, [result(f"r{number}", started_at=100.0 + number) for number in range(5)])
+    assert [each.id for each in tail(engine, 10, after=102.0)] == ["r3", "r4"]
+    assert [each.id for each in tail(engine, 1, after=102.0)] == ["r4"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("status", "degraded"),
+        ("requested_model", "cascade"),
+        ("policy", "always-large"),
+        ("experiment", "other"),
+        ("arm", "control"),
+        ("tier", "large"),
+        ("tenant", "acme"),
+        ("session", "s-9"),
+    ],
+)
+def test_tail_can_be_narrowed(engine: Engine, name: str, value: str) -> None:
+    odd = {
+        "status": result("odd", degraded=True),
+        "tier": escalated("odd"),
+        "tenant": result(request=request(id="odd", tenant="acme")),
+        "session": result(request=request(id="odd", session="s-9")),
+    }
+    store(engine, [result("r0"), odd.get(name) or result("odd", **{name: value})])
+    assert [each.id for each in tail(engine, 10, filters=Filters(**{name: value}))] == ["odd"]
+
+
+def test_show_finds_a_request_by_the_beginning_of_its_id(engine: Engine) -> None:
+    store(engine, [escalated("abc-1"), result("abd-2"), result("ABC-1"), result("ab")])
+    assert show(engine, "abc") == record_of(engine, "abc-1")
+    assert show(engine, "abd-2").id == "abd-2"
+    assert len(show(engine, "abc").attempts) == 3
+
+
+def record_of(engine: Engine, name: str) -> object:
+    return next(each for each in tail(engine, 100) if each.id == name)
+
+
+def test_an_exact_id_wins_over_longer_ones(engine: Engine) -> None:
+    store(engine, [result("ab"), result("abc"), result("abd")])
+    assert show(engine, "ab").id == "ab"
+
+
+def test_a_beginning_that_several_share_names_them(engine: Engine) -> None:
+    store(engine, [result("abc"), result("abd"), result("b")])
+    with pytest.raises(RequestError, match="several requests begin with 'ab': abc, abd"):
+        show(engine, "ab")
+
+
+@pytest.mark.parametrize("prefix", ["zzz", "a%", "a_c", ""])
+def test_an_id_that_is_not_there_is_said_to_be_missing(engine: Engine, prefix: str) -> None:
+    store(engine, [result("abc")])
+    with pytest.raises(RequestError, match="no request in the audit log"):
+        show(engine, prefix)

@@ -1,0 +1,107 @@
+import math
+from dataclasses import replace
+
+import orjson
+import pytest
+from sqlalchemy import Engine, select
+
+from cascade.audit import AuditRecord, record
+from cascade.types import FREE, Beliefs
+from serving.store.rows import decode, encode, insert
+from serving.store.rows import record as from_rows
+from serving.store.tables import attempts, requests
+from tests.builders import (
+    attempt,
+    completion,
+    escalated,
+    failed,
+    request,
+    result,
+    usage,
+    verdict,
+)
+
+
+def round_trip(engine: Engine, given: AuditRecord) -> AuditRecord:
+    with engine.begin() as connection:
+        insert(connection, [decode(encode(given))])
+    with engine.connect() as connection:
+        row = connection.execute(select(requests)).mappings().one()
+        calls = connection.execute(select(attempts).order_by(attempts.c.index)).mappings().all()
+    return from_rows(row, calls)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        escalated(),
+        result(attempts=(failed(cost=None),), beliefs=None, experiment=None, arm=None),
+        result(
+            attempts=(
+                attempt(
+                    completion=completion(usage=usage(cache_write={"5m": 7, "1h": 9}), partial=True)
+                ),
+            ),
+            beliefs=Beliefs(mean={"small": 0.5}, flags=frozenset({"fallback", "out_of_domain"})),
+        ),
+        result(attempts=(), completion=None, cost=FREE, cancelled=True),
+    ],
+    ids=["escalated", "failed", "cache_writes", "nothing_was_called"],
+)
+def test_a_record_comes_back_as_it_went_in(engine: Engine, given: object) -> None:
+    flat = record(given)  # type: ignore[arg-type]
+    assert round_trip(engine, flat) == flat
+
+
+def test_a_row_that_is_there_already_stays_as_it_is(engine: Engine) -> None:
+    first = record(escalated("same"))
+    second = replace(first, reason="another")
+    with engine.begin() as connection:
+        insert(connection, [decode(encode(first)), decode(encode(first))])
+        insert(connection, [decode(encode(second))])
+        assert connection.scalars(select(requests.c.reason)).all() == [first.reason]
+        assert len(connection.execute(select(attempts)).all()) == 3
+
+
+def test_text_that_no_database_takes_is_made_storable(engine: Engine) -> None:
+    odd = "nul \0 and half a pair \ud83d"
+    stored = round_trip(engine, record(result(request=request(session=odd, tags={odd: odd}))))
+    assert stored.session == "nul \ufffd and half a pair ?"
+    assert stored.tags == {stored.session: stored.session}
+
+
+def test_the_six_characters_of_an_escaped_nul_are_kept(engine: Engine) -> None:
+    stored = round_trip(engine, record(result(request=request(session=r"\u0000"))))
+    assert stored.session == r"\u0000"
+
+
+def test_a_number_that_is_none_is_stored_as_null(engine: Engine) -> None:
+    judged = attempt(verdict=verdict(features={"mean_logprob": math.nan, "n": 3.0}))
+    stored = round_trip(engine, record(result(attempts=(judged,))))
+    assert stored.attempts[0].features == {"mean_logprob": None, "n": 3.0}
+
+
+def test_a_column_the_line_does_not_know_is_left_empty_and_a_stranger_is_left_out() -> None:
+    line = orjson.loads(encode(record(result())))
+    del line["experiment"]
+    entry = decode(orjson.dumps({**line, "colour": "red"}))
+    assert entry.request["experiment"] is None
+    assert "colour" not in entry.request
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        (b"{", "unexpected end"),
+        (b"[]", "not an audit record"),
+        (b'{"id": "a"}', "not an audit record"),
+        (b'{"id": 7, "attempts": []}', r"requests\.id holds a int"),
+        (b'{"id": "a", "answers": true, "attempts": []}', r"requests\.answers holds a bool"),
+        (b'{"id": "a", "tags": "b", "attempts": []}', r"requests\.tags holds a str"),
+        (b'{"id": "a", "attempts": [{"tier": []}]}', r"attempts\.tier holds a list"),
+        (b'{"id": "a", "attempts": [3]}', "attempts is no object"),
+    ],
+)
+def test_a_line_that_is_no_record_says_what_is_wrong(line: bytes, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        decode(line)

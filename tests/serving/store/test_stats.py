@@ -1,0 +1,163 @@
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from sqlalchemy import Engine
+
+from cascade.audit import record
+from cascade.types import Outcome, Step
+from serving.store.rows import decode, encode, insert
+from serving.store.stats import ArmUse, JudgeUse, Quantiles, Stats, TierUse, stats
+from tests.builders import attempt, completion, cost, escalated, failed, result, usage, verdict
+
+SMALL, LARGE = "0.00000172", "0.0000344"
+
+
+@pytest.fixture
+def found(engine: Engine) -> Stats:
+    """Four requests whose sums can be done by hand."""
+    judged = Step(tier="small", judge="logprob")
+    silent = attempt(
+        step=judged,
+        verdict=verdict(None),
+        outcome=Outcome.REJECTED,
+        completion=completion(usage=usage(input=100, cache_read=None, output=5, reasoning=3)),
+    )
+    sure = attempt(step=judged, verdict=verdict(0.9), threshold=0.7, first_token_seconds=0.1)
+    unpriced = failed(0, tier="large", cost=None)
+    given = [
+        result("a", attempts=(sure,), seconds=0.1, overhead_seconds=0.001),
+        escalated("b", seconds=0.2, overhead_seconds=0.002),
+        result(
+            "c",
+            attempts=(unpriced, attempt(1)),
+            policy="always-large",
+            experiment=None,
+            arm=None,
+            degraded=True,
+            seconds=0.3,
+            overhead_seconds=0.003,
+        ),
+        result("d", attempts=(silent,), cancelled=True, seconds=0.4, overhead_seconds=0.004),
+    ]
+    timed = [
+        replace(record(each), created_at=100.0 * number) for number, each in enumerate(given, 1)
+    ]
+    with engine.begin() as connection:
+        insert(connection, [decode(encode(each)) for each in timed])
+    return stats(engine)
+
+
+def test_totals(found: Stats) -> None:
+    assert found.requests == 4
+    assert (found.first_at, found.last_at) == (100.0, 400.0)
+    assert found.statuses == {"ok": 2, "cancelled": 1, "degraded": 1}
+    assert found.escalated == 2
+    assert found.dollars == 3 * Decimal(SMALL) + Decimal(LARGE)
+    assert found.unknown_cost == 1
+
+
+def test_by_arm(found: Stats) -> None:
+    assert list(found.arms) == [
+        ArmUse(
+            policy="default",
+            experiment="auto",
+            arm="cascade",
+            requests=3,
+            escalated=1,
+            dollars=3 * Decimal(SMALL) + Decimal(LARGE),
+            unknown_cost=0,
+        ),
+        ArmUse(
+            policy="always-large",
+            experiment=None,
+            arm=None,
+            requests=1,
+            escalated=1,
+            dollars=Decimal(0),
+            unknown_cost=1,
+        ),
+    ]
+
+
+def test_by_tier(found: Stats) -> None:
+    large, small = found.tiers
+    assert large == TierUse(
+        tier="large",
+        answered=1,
+        calls=2,
+        failed=1,
+        input_tokens=40,
+        cache_read_tokens=60,
+        cache_write_tokens=0,
+        output_tokens=12,
+        reasoning_tokens=0,
+        cache_reported=100,
+        dollars=Decimal(LARGE),
+        unknown_cost=1,
+    )
+    assert small == TierUse(
+        tier="small",
+        answered=2,
+        calls=4,
+        failed=0,
+        input_tokens=40 * 3 + 100,
+        cache_read_tokens=60 * 3,
+        cache_write_tokens=0,
+        output_tokens=12 * 3 + 5,
+        reasoning_tokens=3,
+        cache_reported=100 * 3,
+        dollars=4 * Decimal(SMALL),
+        unknown_cost=0,
+    )
+    assert small.cached_share == 0.6
+
+
+def test_by_judge(found: Stats) -> None:
+    (judge,) = found.judges
+    assert judge == JudgeUse(
+        judge="logprob",
+        tier="small",
+        answers=3,
+        accepted=1,
+        silent=1,
+        mean_score=pytest.approx((0.9 + 0.412) / 2),
+    )
+
+
+def test_times(found: Stats) -> None:
+    assert found.duration == Quantiles(p50=200.0, p95=400.0, p99=400.0)
+    assert found.overhead == Quantiles(p50=2.0, p95=4.0, p99=4.0)
+    assert found.first_token == Quantiles(p50=50.0, p95=100.0, p99=100.0)
+
+
+def test_only_requests_between_the_two_times_count(engine: Engine, found: Stats) -> None:
+    assert found.requests == 4
+    some = stats(engine, since=200.0, until=300.0)
+    assert (some.requests, some.escalated) == (1, 1)
+    assert [tier.calls for tier in some.tiers] == [1, 1]
+    assert some.duration == Quantiles(p50=200.0, p95=200.0, p99=200.0)
+
+
+def test_an_empty_log_has_no_times_and_costs_nothing(engine: Engine) -> None:
+    nothing = stats(engine)
+    assert (nothing.requests, nothing.dollars, nothing.unknown_cost) == (0, Decimal(0), 0)
+    assert (nothing.first_at, nothing.duration, nothing.statuses) == (None, None, {})
+    assert (list(nothing.arms), list(nothing.tiers), list(nothing.judges)) == ([], [], [])
+
+
+def test_quantiles_are_values_that_occurred(engine: Engine) -> None:
+    given = [record(result(seconds=number / 1000)) for number in range(1, 101)]
+    with engine.begin() as connection:
+        insert(connection, [decode(encode(each)) for each in given])
+    assert stats(engine).duration == Quantiles(p50=50.0, p95=95.0, p99=99.0)
+
+
+def test_money_adds_up_to_the_last_pico_dollar(engine: Engine) -> None:
+    tiny = attempt(cost=cost("0.000000000001"))
+    with engine.begin() as connection:
+        insert(
+            connection,
+            [decode(encode(record(result(attempts=(tiny,))))) for _ in range(1000)],
+        )
+    assert stats(engine).dollars == Decimal("0.000000001")
