@@ -54,3 +54,7 @@ def main() -> None:
     except CascadeError as error:
         click.secho(f"cascade: {error.message}", err=True, fg="red")
         sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
