@@ -18,6 +18,7 @@ FIELDS = "%(asctime)s %(levelname)s %(name)s %(message)s %(request_id)s"
 class _RequestId(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         record.request_id = request_id.get() or None
+        record.__dict__.pop("color_message", None)  # uvicorn's, for terminals
         return True
 
 
