@@ -5,15 +5,18 @@ import sys
 
 
 def _refuse_the_network(event: str, arguments: tuple[object, ...]) -> None:
-    if event != "socket.connect":
+    if event == "socket.getaddrinfo":
+        host = arguments[0]
+    elif event == "socket.connect" and isinstance(arguments[1], tuple):
+        host = arguments[1][0]
+    else:
         return
-    address = arguments[1]
-    if isinstance(address, tuple) and not _is_here(str(address[0])):
-        raise RuntimeError(f"a test tried to connect to {address}")
+    if host is not None and not _is_here(host.decode() if isinstance(host, bytes) else str(host)):
+        raise RuntimeError(f"a test tried to reach {host}")
 
 
 def _is_here(host: str) -> bool:
-    if host == "localhost":
+    if host in {"localhost", ""}:
         return True
     try:
         return ipaddress.ip_address(host).is_loopback
