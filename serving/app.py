@@ -20,11 +20,16 @@ def create_app(service: Service) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with service.running():
-            yield
+        try:
+            async with service.running():
+                yield
+        except CascadeError as error:
+            app.state.fault = error  # for the command, which says it as a sentence
+            raise
 
     app = FastAPI(title="Cascade", lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.service = service
+    app.state.fault = None
     app.include_router(router)
     app.add_middleware(RequestLog)
     app.add_exception_handler(CascadeError, _refused)
@@ -52,12 +57,7 @@ async def _no_such_route(http: Request, error: Exception) -> Response:
 
 
 async def _bug(http: Request, error: Exception) -> Response:
-    fault = Failure(
-        type=type(error).__name__,
-        message="an error inside Cascade; its log has the request id and the cause",
-        status=500,
-    )
-    return _response(http, present.error(fault), 500)
+    return _response(http, present.error(present.bug(error)), 500)
 
 
 def _response(http: Request, body: object, status: int) -> Response:

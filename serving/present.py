@@ -70,6 +70,15 @@ def error(fault: CascadeError | Failure) -> dict[str, Any]:
     }
 
 
+def bug(error: Exception) -> Failure:
+    """What a client may know of an error that should not happen."""
+    return Failure(
+        type=type(error).__name__,
+        message="an error inside Cascade; its log has the request id and the cause",
+        status=500,
+    )
+
+
 def early_headers(request: ChatRequest, arm: Arm) -> dict[str, str]:
     """What is known before any model was asked."""
     known = {

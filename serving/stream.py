@@ -79,6 +79,10 @@ class ChatStream(Response):
                     elif isinstance(event, Finished):
                         beat.cancel()
                         await self._finish(send, event.result)
+        except Exception as error:
+            if self._started:  # too late for a status, so the client is told in the stream
+                await self._send(send, _event(present.error(present.bug(error))), more=False)
+            raise
         finally:
             beat.cancel()
 

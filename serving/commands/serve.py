@@ -4,10 +4,12 @@ import hashlib
 import socket
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import click
 import uvicorn
+from fastapi import FastAPI
 from rich.console import Console
 
 from cascade.engine import CascadeEngine
@@ -52,10 +54,11 @@ def serve(path: Path | None, host: str | None, port: int | None, log_level: str)
     with downloading(console) as progress:
         fleet = prepare(launches(file.config), home(), progress=progress, listener=_Teller(console))
     _migrate(file, console)
-    server = _Server(_service(file, fleet), listener, console, began)
-    server.run([listener])
-    if not server.started:
-        sys.exit(3)
+    app = create_app(_service(file, fleet))
+    with suppress(KeyboardInterrupt):  # by then everything has been stopped in order
+        _Server(app, listener, console, began).run([listener])
+    if app.state.fault is not None:
+        raise app.state.fault
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -94,7 +97,7 @@ def _service(file: ConfigFile, fleet: Fleet) -> Service:
     }
     sink = SqlAuditSink(
         engine_for(file.audit_url),
-        settings.spill or _spill_folder(file.audit_url),
+        file.path.parent / settings.spill if settings.spill else _spill_folder(file.audit_url),
         limits=Limits(flush_interval=settings.flush_seconds, spool_bytes=settings.spill_max_bytes),
     )
     return Service(
@@ -128,11 +131,11 @@ class _Server(uvicorn.Server):
     """uvicorn, with a word for the person when it is ready."""
 
     def __init__(
-        self, service: Service, listener: socket.socket, console: Console, began: float
+        self, app: FastAPI, listener: socket.socket, console: Console, began: float
     ) -> None:
         super().__init__(
             uvicorn.Config(
-                create_app(service),
+                app,
                 log_config=None,
                 access_log=False,
                 server_header=False,

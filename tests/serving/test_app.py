@@ -1,11 +1,12 @@
 import asyncio
 import io
+from dataclasses import replace
 
 import aiohttp
 import openai
 import pytest
 
-from cascade.backends.scripted import Script
+from cascade.backends.scripted import Script, ScriptedBackend
 from cascade.experiments import Arm, Experiment
 from cascade.policies.fixed import FixedPolicy
 from cascade.snapshot import Snapshot
@@ -339,6 +340,23 @@ async def test_a_failure_after_a_comment_is_an_error_event():
     assert sent[0]["status"] == 200
     assert b'"code":"no_answer"' in sent[-1]["body"]
     assert b"[DONE]" not in sent[-1]["body"]
+
+
+async def test_a_bug_after_text_went_out_is_an_error_event(serve):
+    class Broken(ScriptedBackend):
+        async def stream(self, request):
+            async for chunk in super().stream(request):
+                yield chunk
+                raise ZeroDivisionError("secret")
+
+    service = await serve()
+    broken = replace(service.snapshot.tiers["small"], backend=Broken(answers=["a b"]))
+    service.snapshot.tiers["small"] = broken
+    _, events = await lines(service, model="always-small")
+    assert '"content":"a"' in events[0]
+    assert '"code":"internal_error"' in events[-2]
+    assert "secret" not in events[-2]
+    assert service.log.results[0].error.type == "ZeroDivisionError"
 
 
 async def test_models_lists_what_can_be_asked_for(serve):
