@@ -55,10 +55,13 @@ def serve(path: Path | None, host: str | None, port: int | None, log_level: str)
         fleet = prepare(launches(file.config), home(), progress=progress, listener=_Teller(console))
     _migrate(file, console)
     app = create_app(_service(file, fleet))
-    with suppress(KeyboardInterrupt):  # by then everything has been stopped in order
-        _Server(app, listener, console, began).run([listener])
-    if app.state.fault is not None:
-        raise app.state.fault
+    try:
+        with suppress(KeyboardInterrupt):  # by then everything has been stopped in order
+            _Server(app, listener, console, began).run([listener])
+    except SystemExit:
+        if app.state.fault is not None:
+            raise app.state.fault from None
+        raise
 
 
 def _listen(host: str, port: int) -> socket.socket:

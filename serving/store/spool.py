@@ -79,7 +79,7 @@ class Spool:
     """Batches of lines in a folder, oldest first.
 
     Attributes:
-        last_ns: when this process wrote its last batch.
+        last_ns: when the last batch was written, by this process or before it opened the folder.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -99,6 +99,7 @@ class Spool:
             with contextlib.suppress(FileNotFoundError):
                 if time.time() - path.stat().st_mtime > _STALE_SECONDS:
                     path.rename(path.with_suffix(""))
+        self.last_ns = max((batch.written_ns for batch in self.batches()), default=0)
 
     def put(self, lines: Sequence[bytes]) -> None:
         """Write a batch.

@@ -1,4 +1,4 @@
-"""Starting when something is wrong: a sentence that says what to do, and no half-started service."""
+"""Starting when something is wrong: a sentence that says what to do, and nothing half-started."""
 
 import os
 import socket
