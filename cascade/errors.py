@@ -9,7 +9,7 @@
     ├── StreamBrokenError             502: the model failed after text had been released
     ├── EstimatorError                the estimator could not estimate; the prior is used
     ├── JudgeError                    the judge could not judge; never an acceptance
-    ├── AuditError                    503: the audit log has no room left
+    ├── AuditError                    503: the audit database cannot be used
     └── BackendError                  a model could not be asked or did not answer
         ├── BackendConnectionError    503: retry helps
         ├── BackendTimeoutError       504: retry helps
@@ -100,10 +100,10 @@ class JudgeError(CascadeError):
 
 
 class AuditError(CascadeError):
-    """The audit log has no room left."""
+    """The audit database cannot be used."""
 
     status = 503
-    code = "audit_full"
+    code = "audit_unavailable"
 
 
 class BackendError(CascadeError):

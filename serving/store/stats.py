@@ -14,7 +14,6 @@ from sqlalchemy import (
     Connection,
     Engine,
     FromClause,
-    Select,
     Subquery,
     case,
     func,
@@ -225,21 +224,22 @@ def _counts(connection: Connection, key: ColumnElement[Any]) -> dict[str, int]:
 def _quantiles(
     connection: Connection, values: ColumnElement[Any], *only: ColumnElement[bool]
 ) -> Quantiles | None:
-    known = select(values.label("value")).where(values.is_not(None), *only)
-    number = connection.scalar(select(func.count()).select_from(known.subquery()))
-    if not number:
-        return None
-    in_order = known.order_by(values)
-    return Quantiles(
-        p50=_at(connection, in_order, number, 50),
-        p95=_at(connection, in_order, number, 95),
-        p99=_at(connection, in_order, number, 99),
+    ranked = select(
+        values.label("value"),
+        func.row_number().over(order_by=values).label("rank"),
+        func.count().over().label("number"),
     )
-
-
-def _at(connection: Connection, in_order: Select[Any], number: int, percent: int) -> float:
-    rank = -(-number * percent // 100)
-    return float(connection.execute(in_order.limit(1).offset(rank - 1)).scalar_one())
+    ranks = ranked.where(values.is_not(None), *only).subquery()
+    of = {percent: (ranks.c.number * percent + 99) // 100 for percent in (50, 95, 99)}
+    found = connection.execute(
+        select(ranks.c.value, *(ranks.c.rank == rank for rank in of.values())).where(
+            ranks.c.rank.in_(of.values())
+        )
+    ).all()
+    if not found:
+        return None
+    p50, p95, p99 = (next(row[0] for row in found if row[place]) for place in (1, 2, 3))
+    return Quantiles(p50=p50, p95=p95, p99=p99)
 
 
 _TOKENS = (

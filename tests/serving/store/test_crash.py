@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from tests.databases import Database
 from tests.serving.store.conftest import SinkFactory
-from tests.serving.store.waiting import eventually, files, stored_attempts, stored_ids
+from tests.serving.store.waiting import files, stored_attempts, stored_ids
 
 FLUSH_INTERVAL = 0.2
 SLACK = 0.3  # a busy machine may let the journal's thread wait this long
@@ -52,7 +52,7 @@ def test_sigkill_loses_at_most_one_flush_interval(
         lines, killed_at = end(child, signal.SIGKILL, after=1.0)
         assert child.returncode == -signal.SIGKILL
     assert open_sink().flush(timeout=30)
-    eventually(lambda: files(spool) == [])
+    assert files(spool) == []
     stored = stored_ids(engine)
     assert stored == [f"r{number:07d}" for number in range(len(stored))]
     assert len(stored_attempts(engine)) == 3 * len(stored)
@@ -78,5 +78,5 @@ def test_sigterm_during_an_outage_keeps_everything_for_the_next_start(
         lines, _ = end(child, signal.SIGTERM, after=0.5)
         assert child.returncode == 0
     assert open_sink().flush(timeout=30)
-    eventually(lambda: files(spool) == [])
+    assert files(spool) == []
     assert stored_ids(engine) == [f"r{number:07d}" for number in range(len(lines))]

@@ -41,6 +41,17 @@ def test_order_survives_a_clock_that_is_set_back(
     assert claimed(spool) == [b"first", b"second"]
 
 
+def test_order_survives_a_restart_with_a_clock_that_is_set_back(
+    spool: Spool, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool.put([b"first"])
+    monkeypatch.setattr(time, "time_ns", lambda: 1)
+    restarted = Spool(folder)
+    restarted.open()
+    restarted.put([b"second"])
+    assert claimed(restarted) == [b"first", b"second"]
+
+
 def test_a_claim_stops_before_too_many_rows_but_takes_one_batch_of_any_size(spool: Spool) -> None:
     spool.put([b"1", b"2", b"3"])
     spool.put([b"4", b"5"])
