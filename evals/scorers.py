@@ -1,0 +1,98 @@
+"""Whether an answer is right. Strict about the content, lenient about how it is dressed.
+
+Each scorer takes the answer's text and the reference in the form it needs, and is total: any text
+gives True or False. What cannot be read as an answer is wrong, so that a model that rambles loses.
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+NUMBER = re.compile(r"(?<![\w.,])[-\u2212]?\d[\d,]*(?:\.\d+)?(?![\w])")
+FENCED = re.compile(r"\A```\w*\s*(.*?)\s*```\Z", re.DOTALL)
+ALONE = re.compile(r"\A\W*([A-D])(?:\W*\Z|\W*[.:)\]\n*]|\s+(?![a-z]))")
+NAMED = re.compile(
+    r"\b(?:answer|option|choice|letter)\b[^A-Za-z]*(?:is\b)?[^A-Za-z]*([A-D])\b", re.IGNORECASE
+)
+ARTICLE = re.compile(r"\A(?:the|a|an)\s+")
+
+
+def number(answer: str, reference: float) -> bool:
+    """The last number in the answer equals the reference: "43", "43.", "20 + 23 = 43"."""
+    found = NUMBER.findall(answer)
+    return bool(found) and _float(found[-1]) == float(reference)
+
+
+def choice(answer: str, reference: str) -> bool:
+    """The answer names the letter: "B", "B)", "B. Paris", "The answer is (B)".
+
+    A letter counts when the answer begins with it or calls it the answer; naming two is wrong.
+    """
+    begun = ALONE.match(answer)
+    named = set(NAMED.findall(answer))
+    letters = {letter.upper() for letter in named} or ({begun[1]} if begun else set())
+    return letters == {reference} and (begun is None or begun[1] == reference)
+
+
+def label(answer: str, reference: Mapping[str, Any]) -> bool:
+    """The one label that the answer mentions is the right one.
+
+    Args:
+        answer: the model's text.
+        reference: "label", the right one, and "labels", all that the prompt offers.
+    """
+    mentioned = {
+        name
+        for name in reference["labels"]
+        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", answer, re.IGNORECASE)
+    }
+    return mentioned == {reference["label"]}
+
+
+def json_object(answer: str, reference: Mapping[str, Any]) -> bool:
+    """The answer is a JSON object with the reference's keys and equal values.
+
+    Strings are compared without case, spare space, outer punctuation and a leading article;
+    numbers by value; a string never equals a number, nor a number a truth value.
+    """
+    fenced = FENCED.match(answer.strip())
+    try:
+        found = json.loads(fenced[1] if fenced else answer)
+    except (ValueError, RecursionError):
+        return False
+    return _same(found, reference)
+
+
+SCORERS: Mapping[str, Callable[[str, Any], bool]] = {
+    "number": number,
+    "choice": choice,
+    "label": label,
+    "json": json_object,
+}
+"""The scorers by the name that a prompt's row gives."""
+
+
+def _float(text: str) -> float:
+    return float(text.replace(",", "").replace("\u2212", "-"))
+
+
+def _same(found: object, wanted: object) -> bool:
+    if isinstance(found, dict) and isinstance(wanted, Mapping):
+        return found.keys() == wanted.keys() and all(
+            _same(found[key], wanted[key]) for key in wanted
+        )
+    if isinstance(found, list) and isinstance(wanted, list):
+        return len(found) == len(wanted) and all(map(_same, found, wanted))
+    if isinstance(found, str) and isinstance(wanted, str):
+        return _plain(found) == _plain(wanted)
+    if isinstance(found, bool) or isinstance(wanted, bool):
+        return found is wanted
+    if isinstance(found, int | float) and isinstance(wanted, int | float):
+        return math.isclose(found, wanted, rel_tol=1e-9, abs_tol=1e-9)
+    return found is None and wanted is None
+
+
+def _plain(text: str) -> str:
+    return ARTICLE.sub("", " ".join(text.casefold().split()).strip("\"'`.,;:!? "))

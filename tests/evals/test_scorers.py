@@ -1,0 +1,160 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evals.scorers import SCORERS, choice, json_object, label, number
+
+LABELS = ["positive", "negative", "neutral"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "43",
+        " 43.\n",
+        "The answer is 43",
+        "20 + 23 = 43",
+        "**43**",
+        "$43",
+        "43.0",
+        "=43!",
+        "\\boxed{43}",
+        "It is 43, of course.",
+    ],
+)
+def test_the_last_number_of_the_answer_counts(answer):
+    assert number(answer, 43)
+
+
+@pytest.mark.parametrize(
+    "answer", ["", "forty-three", "44", "430", "4 3", "43 is wrong, it is 44", "43a", "0.43", "-43"]
+)
+def test_another_number_or_none_is_wrong(answer):
+    assert not number(answer, 43)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference"),
+    [("1,234", 1234), ("12,345,678", 12345678), ("-7", -7), ("\u22127", -7), ("3.50", 3.5)],
+)
+def test_numbers_are_read_as_people_write_them(answer, reference):
+    assert number(answer, reference)
+
+
+def test_a_minus_between_two_numbers_is_no_sign():
+    assert number("12-7", 7)
+    assert number("12 - 5 = 7", 7)
+
+
+@given(st.integers(-(10**9), 10**9), st.sampled_from(["{}", "It is {}.", "{:,}", "so {:,}!"]))
+def test_any_whole_number_is_found_again(value, dress):
+    assert number(dress.format(value), value)
+    assert not number(dress.format(value), value + 1)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "B",
+        " B ",
+        "B.",
+        "B)",
+        "(B)",
+        "**B**",
+        "B. Paris",
+        "B: Paris",
+        "B Paris",
+        "B\nbecause it is so",
+        "The answer is B",
+        "The correct answer is (B).",
+        "Answer: B",
+        "Option B",
+        "the right choice is **B**, Paris",
+    ],
+)
+def test_a_letter_is_read_however_it_is_dressed(answer):
+    assert choice(answer, "B")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["", "Paris", "A", "b", "A or B", "Bread", "The answer is A", "B. But the answer is C", "ABCD"],
+)
+def test_another_letter_two_letters_or_none_are_wrong(answer):
+    assert not choice(answer, "B")
+
+
+def test_an_article_is_no_letter():
+    assert not choice("A dog barks", "A")
+    assert choice("A Dog", "A")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["positive", "Positive.", "**positive**", "The sentiment is positive", "Label: positive"],
+)
+def test_a_label_is_right_when_it_is_the_only_one_mentioned(answer):
+    assert label(answer, {"label": "positive", "labels": LABELS})
+
+
+@pytest.mark.parametrize(
+    "answer", ["", "good", "negative", "positive or neutral", "positively", "nonpositive"]
+)
+def test_another_label_or_several_are_wrong(answer):
+    assert not label(answer, {"label": "positive", "labels": LABELS})
+
+
+REFERENCE = {"name": "Old Mill", "total": 12.5, "count": 3, "free": False, "tags": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"name": "Old Mill", "total": 12.5, "count": 3, "free": false, "tags": ["a", "b"]}',
+        '{"tags":["A", "b."], "free":false, "count":3.0, "total": 12.50, "name": "the  Old mill"}',
+        '```json\n{"name":"Old Mill.","total":12.5,"count":3,"free":false,"tags":["a","b"]}\n```',
+    ],
+)
+def test_an_object_is_compared_field_by_field(answer):
+    assert json_object(answer, REFERENCE)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "New Mill"},
+        {"total": 12.51},
+        {"total": "12.5"},
+        {"count": True},
+        {"free": 0},
+        {"free": None},
+        {"tags": ["b", "a"]},
+        {"tags": ["a"]},
+        {"more": 1},
+    ],
+)
+def test_any_other_value_type_or_key_is_wrong(change):
+    assert not json_object(json.dumps({**REFERENCE, **change}), REFERENCE)
+
+
+@pytest.mark.parametrize("answer", ["", "{", "[]", "12", "null", "NaN", "[" * 100_000, '{"name"}'])
+def test_what_is_no_object_is_wrong(answer):
+    assert not json_object(answer, REFERENCE)
+
+
+def test_a_missing_key_is_wrong():
+    assert not json_object('{"name": "Old Mill"}', REFERENCE)
+
+
+@given(st.text())
+def test_every_scorer_takes_any_text(answer):
+    references = {
+        "number": 1,
+        "choice": "A",
+        "label": {"label": "positive", "labels": LABELS},
+        "json": REFERENCE,
+    }
+    for name, scorer in SCORERS.items():
+        assert scorer(answer, references[name]) in {True, False}
