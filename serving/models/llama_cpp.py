@@ -24,8 +24,8 @@ def main() -> None:
     except ImportError:
         sys.exit("embedded models need the package xllamacpp: pip install 'cascade-router[models]'")
     server = xllamacpp.Server(_parameters(xllamacpp.CommonParams(), arguments))
-    print(f"listening on {server.listening_address}", flush=True)  # noqa: T201 - into the log
     threading.Event().wait()
+    del server  # it serves for as long as it is referred to
 
 
 def _arguments() -> argparse.Namespace:

@@ -60,6 +60,14 @@ class Timing:
     steady: float = 60.0
     stop: float = 5.0
 
+    def failures(self, before: int, lived: float) -> int:
+        """How many failures in a row there are when a process fails that lived so many seconds."""
+        return 1 if lived >= self.steady else before + 1
+
+    def pause(self, failures: int) -> float:
+        """Seconds to wait before the next start, after so many failures in a row."""
+        return min(self.backoff * 2.0 ** min(failures - 1, 16), self.backoff_limit)
+
 
 class ModelServer:
     """One supervised process that serves one model on the loopback interface.
@@ -154,11 +162,10 @@ class ModelServer:
             if not healthy.is_set():
                 self._enter(Phase.FAILED, pid=None, reason=reason)
                 raise ConfigError(self._obituary(reason))
-            failures = 1 if time.monotonic() - began >= self._timing.steady else failures + 1
+            failures = self._timing.failures(failures, time.monotonic() - began)
             restarts = self._state.restarts + 1
             self._enter(Phase.RESTARTING, pid=None, reason=reason, restarts=restarts)
-            pause = self._timing.backoff * 2 ** min(failures - 1, 16)
-            await asyncio.sleep(min(pause, self._timing.backoff_limit))
+            await asyncio.sleep(self._timing.pause(failures))
 
     async def _live(self, healthy: asyncio.Event) -> str:
         """One life of the process, from its start to its end; returns why it ended."""

@@ -1,7 +1,8 @@
-"""A model of a few bytes, sources that hand out what they are told to, servers that only pretend."""
+"""A model of a few bytes, sources that hand out what a test tells them, servers that pretend."""
 
 import asyncio
 import hashlib
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
@@ -143,6 +144,14 @@ class Rig:
                 if len(found) >= times:
                     return found[-1]
                 await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def dead() -> int:
+    """The id of a process that is no more."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
 
 
 @pytest.fixture

@@ -31,10 +31,15 @@ def end_with_parent() -> None:
     os._exit(0)
 
 
-if arguments.stubborn:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+def end_gently(*_: object) -> None:
+    os.write(1, b"asked to end\n")
+    os._exit(0)
+
+
+signal.signal(signal.SIGTERM, signal.SIG_IGN if arguments.stubborn else end_gently)
 if arguments.fail:
     sys.exit("the model file is broken")
 threading.Thread(target=end_with_parent, daemon=True).start()
-print("key", os.environ["CASCADE_MODEL_KEY"], flush=True)
+sys.stdout.write(f"key {os.environ['CASCADE_MODEL_KEY']}\n")
+sys.stdout.flush()
 ThreadingHTTPServer(("127.0.0.1", arguments.port), Handler).serve_forever()

@@ -15,7 +15,8 @@ async def main() -> None:
     command = [sys.executable, str(script), "--port", str(port)]
     server = ModelServer(tier="small", model="fake", command=command, port=port, home=home)
     await server.start()
-    print(server.url, flush=True)
+    sys.stdout.write(f"{server.url}\n")
+    sys.stdout.flush()
     await asyncio.Event().wait()
 
 

@@ -1,4 +1,5 @@
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -6,7 +7,7 @@ import pytest
 from cascade.errors import ConfigError
 from serving.models.fleet import Fleet, prepare
 from serving.models.launch import Launch
-from serving.models.state import Phase
+from serving.models.state import Phase, publish
 
 
 @pytest.fixture
@@ -63,6 +64,13 @@ async def test_all_servers_start_and_stop_together(rig, tmp_path):
     ]
     await fleet.stop()
     assert {state.state for state in fleet.states()} == {Phase.STOPPED}
+
+
+async def test_starting_sweeps_away_what_a_killed_service_left(rig, dead, tmp_path):
+    left = replace(rig.server(tier="old").state, state=Phase.READY, supervisor=dead)
+    publish(left, tmp_path)
+    await Fleet([], tmp_path).start()
+    assert not list((tmp_path / "run").iterdir())
 
 
 async def test_when_one_does_not_start_the_others_are_stopped(rig, tmp_path):

@@ -1,6 +1,7 @@
 """The embedded server, with the real small model; its file is fetched once and kept."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -67,7 +68,7 @@ async def test_it_keeps_to_a_json_schema(client):
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
     answer = await ask(client, "Two plus two?", response_format=form, max_tokens=32)
-    assert answer["choices"][0]["message"]["content"].replace(" ", "").startswith('{"n":')
+    assert isinstance(json.loads(answer["choices"][0]["message"]["content"])["n"], int)
 
 
 async def test_it_turns_away_whoever_has_no_key_and_pages_of_other_origins(server):
@@ -108,7 +109,7 @@ def start(file: Path, port: int) -> "subprocess.Popen[bytes]":
 
 def until_listening(process: "subprocess.Popen[bytes]") -> None:
     for line in process.stdout:
-        if line.startswith(b"listening on"):
+        if b"listening on" in line:
             return
     pytest.fail("the server ended before it listened")
 
@@ -124,8 +125,8 @@ def test_it_ends_with_its_standard_input_and_on_sigterm(end: str, code: int):
 def test_a_file_that_is_no_model_ends_it_with_a_word(tmp_path: Path):
     (tmp_path / "broken.gguf").write_bytes(b"nothing of use")
     with start(tmp_path / "broken.gguf", 0) as process:
-        said, _ = process.communicate(timeout=30)
-    assert process.returncode > 0
+        said = process.stdout.read()
+        assert process.wait(5) == 1
     assert b"broken.gguf" in said
 
 
@@ -133,13 +134,13 @@ def test_without_the_package_it_says_which_extra_to_install(tmp_path: Path):
     (tmp_path / "xllamacpp.py").write_text("raise ImportError")
     code = "import runpy; runpy.run_module('serving.models.llama_cpp', run_name='__main__')"
     flags = Launch(tier="small", model=SMALL).command(tmp_path / "m.gguf", 1, 1)[3:]
-    done = subprocess.run(
+    with subprocess.Popen(
         [sys.executable, "-c", code, *flags],
         stdin=subprocess.PIPE,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"PYTHONPATH": f"{tmp_path}:{Path.cwd()}"},
-    )
-    assert done.returncode == 1
-    assert "pip install 'cascade-router[models]'" in done.stderr
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{Path.cwd()}"},
+    ) as process:
+        said = process.stdout.read()
+        assert process.wait(5) == 1
+    assert b"pip install 'cascade-router[models]'" in said

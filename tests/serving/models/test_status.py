@@ -1,6 +1,4 @@
 import os
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -26,14 +24,6 @@ def server(tmp_path: Path) -> ServerState:
         supervisor=os.getpid(),
         state=Phase.READY,
     )
-
-
-@pytest.fixture
-def dead() -> int:
-    """The id of a process that is no more."""
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return process.pid
 
 
 def test_every_model_of_the_catalogue_is_listed_there_or_not(tmp_path: Path):

@@ -12,6 +12,7 @@ import pytest
 
 from cascade.errors import ConfigError
 from serving.models.state import Phase, ServerState
+from serving.models.supervisor import Timing
 
 HERE = Path(__file__).parent
 
@@ -76,7 +77,19 @@ async def test_a_hung_server_is_replaced(rig):
     assert reason == "it left 3 health checks in a row without an answer"
 
 
-async def test_a_server_that_keeps_dying_is_started_ever_less_often_but_always_again(rig):
+def test_a_server_that_keeps_failing_is_started_ever_less_often():
+    timing = Timing(backoff=0.5, backoff_limit=10)
+    assert [timing.pause(n) for n in range(1, 7)] == [0.5, 1, 2, 4, 8, 10]
+    assert timing.pause(10_000) == 10
+
+
+def test_a_steady_life_makes_earlier_failures_forgotten():
+    timing = Timing(steady=60)
+    assert timing.failures(5, lived=59) == 6
+    assert timing.failures(5, lived=60) == 1
+
+
+async def test_a_server_is_started_again_however_often_it_dies(rig):
     server = rig.server()
     await server.start()
     for round_ in range(1, 5):
@@ -91,6 +104,29 @@ async def test_a_server_that_takes_no_notice_is_killed(rig):
     await server.stop()
     await silent(server.url)
     assert server.state.state is Phase.STOPPED
+
+
+async def test_a_server_is_asked_before_it_is_killed(rig):
+    server = rig.server()
+    await server.start()
+    await server.stop()
+    assert server.state.log.read_text().endswith("asked to end\n")
+
+
+async def test_a_long_log_moves_aside_at_the_start_and_later(rig):
+    server = rig.server()
+    log, old = server.state.log, server.state.log.with_name("small.log.1")
+    log.parent.mkdir()
+    log.write_bytes(b"x" * 5_000_001)
+    await server.start()
+    assert old.stat().st_size == 5_000_001
+    assert log.stat().st_size < 100
+    old.unlink()
+    with log.open("ab") as file:
+        file.write(b"y" * 5_000_001)
+    async with asyncio.timeout(10):
+        while not old.exists():
+            await asyncio.sleep(0.01)
 
 
 async def test_a_start_that_fails_shows_the_end_of_the_log_and_where_it_lies(rig):
