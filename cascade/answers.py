@@ -60,8 +60,11 @@ def assemble(chunks: Iterable[Sequence[Json]]) -> tuple[Choice, ...]:
 
 
 def has_content(choices: Sequence[Json]) -> bool:
-    """Whether a chunk carries any of the answer, beyond the role and the end."""
-    return any(
+    """Whether a chunk carries any of the answer, beyond the role and the end.
+
+    A token that is only part of a character comes with a log probability and without text.
+    """
+    return any((piece.get("logprobs") or {}).get("content") for piece in choices) or any(
         value
         for piece in choices
         for name, value in (piece.get("delta") or {}).items()

@@ -14,9 +14,9 @@ from cascade.errors import BackendError, BackendProtocolError, EstimatorError, J
 from cascade.experiments import Arm
 from cascade.protocols import AuditSink, Judge
 from cascade.result import AttemptFinished, AttemptStarted, CascadeResult, Delta, Event, Finished
-from cascade.run import Run, total
+from cascade.run import Run
 from cascade.snapshot import Snapshot
-from cascade.types import Beliefs, ChatRequest, Completion, Plan, Verdict
+from cascade.types import Beliefs, ChatRequest, Completion, Plan, Verdict, total
 
 
 class CascadeEngine:
@@ -113,9 +113,10 @@ class CascadeEngine:
         run.answer(completion, tier.price(usage), tier.cold_premium(usage))
 
     async def _judge(self, run: Run, judge: Judge) -> None:
-        completion, started = run.current.completion, run.elapsed
+        completion = run.current.completion
         if completion is None:
             raise AssertionError("only whole answers are judged")
+        run.judging()
         verdict: Verdict | None = None
         failure: JudgeError | None = None
         try:
@@ -123,7 +124,7 @@ class CascadeEngine:
             verdict = _strictest([await judge.judge(run.request, one) for one in answers])
         except JudgeError as error:
             failure = error
-        run.judged(verdict, failure, started)
+        run.judged(verdict, failure)
 
 
 def _strictest(verdicts: Sequence[Verdict]) -> Verdict:

@@ -11,7 +11,8 @@
     ├── JudgeError                    the judge could not judge; never an acceptance
     ├── AuditError                    503: the audit database cannot be used
     └── BackendError                  a model could not be asked or did not answer
-        ├── BackendConnectionError    503: retry helps
+        ├── BackendConnectionError    503: the connection broke; retry helps
+        │   └── BackendUnreachableError   nobody listens; retry helps
         ├── BackendTimeoutError       504: retry helps
         ├── BackendOverloadedError    429: retry helps, after retry_after seconds
         ├── BackendServerError        502: retry helps
@@ -19,10 +20,13 @@
         ├── BackendRefusedError       400: the model refused the request; retrying does not help
         └── BackendAuthError          500: our credentials are wrong; retrying does not help
 
-A bug (TypeError, KeyError) is none of these and is not caught as one.
+`evals` adds its own below CascadeError. A bug (TypeError, KeyError) is none of these and is not
+caught as one.
 """
 
 from typing import ClassVar
+
+from cascade.types import Cost
 
 
 class CascadeError(Exception):
@@ -94,9 +98,13 @@ class EstimatorError(CascadeError):
 
 
 class JudgeError(CascadeError):
-    """The judge could not judge."""
+    """The judge could not judge; cost is what it spent, None when that is not known."""
 
     code = "judge_failed"
+
+    def __init__(self, message: str, *, cost: Cost | None = None) -> None:
+        super().__init__(message)
+        self.cost = cost
 
 
 class AuditError(CascadeError):
@@ -107,19 +115,33 @@ class AuditError(CascadeError):
 
 
 class BackendError(CascadeError):
-    """A model could not be asked or did not answer."""
+    """A model could not be asked or did not answer.
+
+    Attributes:
+        retryable: asking again may help.
+        may_have_cost: the model may have worked, and be billed, before it failed.
+    """
 
     status = 502
     code = "upstream_error"
     retryable: ClassVar[bool] = False
+    may_have_cost: ClassVar[bool] = False
 
 
 class BackendConnectionError(BackendError):
-    """The model's server cannot be reached, or the connection broke."""
+    """The connection to the model's server broke."""
 
     status = 503
-    code = "upstream_unreachable"
+    code = "upstream_connection"
     retryable = True
+    may_have_cost = True
+
+
+class BackendUnreachableError(BackendConnectionError):
+    """No connection to the model's server came about."""
+
+    code = "upstream_unreachable"
+    may_have_cost = False
 
 
 class BackendTimeoutError(BackendError):
@@ -128,6 +150,7 @@ class BackendTimeoutError(BackendError):
     status = 504
     code = "upstream_timeout"
     retryable = True
+    may_have_cost = True
 
 
 class BackendOverloadedError(BackendError):
@@ -153,6 +176,7 @@ class BackendProtocolError(BackendError):
 
     code = "upstream_protocol"
     retryable = True
+    may_have_cost = True
 
 
 class BackendRefusedError(BackendError):

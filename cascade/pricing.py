@@ -37,12 +37,10 @@ class PriceCard:
         rates: of ordinary prompts.
         long_prompt_rates: (prompt tokens, rates): a prompt longer than that is priced as a whole at
             those rates; ascending.
-        source: where the rates come from, for the reader of the audit log.
     """
 
     rates: Rates
     long_prompt_rates: Sequence[tuple[int, Rates]] = ()
-    source: str = "configuration"
 
     @classmethod
     def from_gpu(
@@ -68,7 +66,6 @@ class PriceCard:
                 cache_read=rate(cached_tokens_per_second),
                 output=rate(decode_tokens_per_second),
             ),
-            source="gpu_usd_per_hour",
         )
 
     def price(self, usage: Usage) -> Cost | None:

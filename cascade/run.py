@@ -6,7 +6,7 @@ answer, a failure, a client that leaves, a bug) there is a result to audit.
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
@@ -37,6 +37,7 @@ from cascade.types import (
     Quote,
     Step,
     Verdict,
+    total,
 )
 
 
@@ -122,7 +123,8 @@ class Run:
     def fail(self, error: BackendError) -> Attempt:
         """The tier failed; after text was released, so did the request."""
         refused = isinstance(error, BackendRefusedError)
-        self._break_off(Outcome.INVALID if refused else Outcome.BACKEND_ERROR)
+        outcome = Outcome.INVALID if refused else Outcome.BACKEND_ERROR
+        self._break_off(outcome, may_have_cost=error.may_have_cost)
         self._set(error=failure(error))
         if self.committed:
             self.error = StreamBrokenError(
@@ -131,21 +133,31 @@ class Run:
             )
         return self.current
 
-    def judged(self, verdict: Verdict | None, error: JudgeError | None, started: float) -> None:
-        """The judge spoke or failed: an attempt of its own, and its verdict on the answer."""
-        judge = Attempt(
-            index=len(self.attempts),
-            kind=Kind.JUDGE,
-            step=self.current.step,
-            reason=f"judges attempt {self._answering}",
+    def judging(self) -> None:
+        """A judge looks at the answer: an attempt of its own, whose cost is not known yet."""
+        self.attempts.append(
+            Attempt(
+                index=len(self.attempts),
+                kind=Kind.JUDGE,
+                step=self.current.step,
+                reason=f"judges attempt {self._answering}",
+                cost=None,
+                started=self.elapsed,
+            )
+        )
+
+    def judged(self, verdict: Verdict | None, error: JudgeError | None) -> None:
+        """The judge spoke or failed."""
+        judge = self.attempts[-1]
+        spoke = verdict or error
+        self.attempts[-1] = replace(
+            judge,
             outcome=Outcome.JUDGE_ERROR if error else None,
             verdict=verdict,
             error=failure(error) if error else None,
-            cost=verdict.cost if verdict else None,
-            started=started,
-            seconds=self.elapsed - started,
+            cost=spoke.cost if spoke else None,
+            seconds=self.elapsed - judge.started,
         )
-        self.attempts.append(judge)
         self._set(verdict=verdict)
         self.beliefs = posterior.update(self.beliefs, self.current.step.tier, verdict)
 
@@ -171,9 +183,14 @@ class Run:
     def interrupted(self, error: BaseException) -> CascadeResult:
         """The result when the client left, the service stops, or there is a bug."""
         left = isinstance(error, GeneratorExit | asyncio.CancelledError)
+        last = self.attempts[-1] if self.attempts else None
+        if last is not None and last.kind is Kind.JUDGE and not (last.verdict or last.error):
+            outcome = Outcome.CANCELLED if left else Outcome.JUDGE_ERROR
+            seconds = self.elapsed - last.started
+            self.attempts[-1] = replace(last, outcome=outcome, seconds=seconds)
         if self._answering >= 0 and self.current.outcome is None:
             if self.current.completion is None:
-                self._break_off(Outcome.CANCELLED)
+                self._break_off(Outcome.CANCELLED, may_have_cost=True)
             else:
                 self._set(outcome=Outcome.CANCELLED)
         return replace(
@@ -181,7 +198,9 @@ class Run:
             completion=None,
             cancelled=left,
             error=None if left else failure(error),
-            reason="the client left" if left else f"broke off: {type(error).__name__}",
+            reason="cancelled: the client left or the service stopped"
+            if left
+            else f"broke off: {type(error).__name__}",
         )
 
     def result(self) -> CascadeResult:
@@ -217,10 +236,10 @@ class Run:
         last = failures[-1].error if failures else None
         return NoAnswerError(f"no model answered ({told})", status=last.status if last else 503)
 
-    def _break_off(self, outcome: Outcome) -> None:
+    def _break_off(self, outcome: Outcome, *, may_have_cost: bool) -> None:
         """The current call ended before its answer was whole; what came so far is kept as partial.
 
-        What a cut call cost was not reported, so it is unknown, unless nothing had come at all.
+        What a cut call cost was not reported, so it is unknown, unless it cannot have cost a thing.
         """
         partial = None
         if self._chunks:
@@ -232,14 +251,15 @@ class Run:
         self._set(
             outcome=outcome,
             completion=partial,
-            cost=None if partial or outcome is Outcome.CANCELLED else FREE,
+            cost=None if partial or may_have_cost else FREE,
             seconds=self.elapsed - self.current.started,
         )
 
     def _release(self, tier: str, chunk: Chunk) -> Delta:
         self.committed = True
         self.released += characters(chunk.choices)
-        return Delta(tier=tier, model=chunk.model, choices=presented(self.request, chunk.choices))
+        model = chunk.model or tier
+        return Delta(tier=tier, model=model, choices=presented(self.request, chunk.choices))
 
     def _set(self, **changes: object) -> None:
         self.attempts[self._answering] = replace(self.current, **changes)  # type: ignore[arg-type]
@@ -252,9 +272,3 @@ def failure(error: BaseException) -> Failure:
             type=type(error).__name__, message=error.message, status=error.status, code=error.code
         )
     return Failure(type=type(error).__name__, message=str(error), status=500)
-
-
-def total(costs: Sequence[Cost | None]) -> Cost | None:
-    """The sum; None when any is unknown."""
-    known = [cost for cost in costs if cost is not None]
-    return None if len(known) < len(costs) else sum(known, FREE)

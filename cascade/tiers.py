@@ -1,7 +1,8 @@
 """A tier: a model that can be asked, what it costs, and what it can do."""
 
 from collections.abc import AsyncGenerator, Iterator
-from dataclasses import dataclass, field, replace
+from contextlib import aclosing
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -14,16 +15,8 @@ EXPECTED_OUTPUT_TOKENS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What a tier can take and give; None is unlimited or unknown."""
-
-    context_tokens: int | None = None
-    output_tokens: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelTier:
-    """One rung: a backend, its price card, its limits and capabilities.
+    """One rung: a backend, its price card and its capabilities.
 
     Attributes:
         capabilities: what it offers beyond plain text ("logprobs", "json_schema", "tools", ...).
@@ -32,16 +25,17 @@ class ModelTier:
     name: str
     backend: Backend
     prices: PriceCard | None = None
-    limits: Limits = field(default_factory=Limits)
     capabilities: frozenset[str] = frozenset()
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk]:
-        """Ask the backend; completions carry the tier's name."""
-        async for chunk in self.backend.stream(request):
-            if chunk.completion is not None:
-                yield replace(chunk, completion=replace(chunk.completion, tier=self.name))
-            else:
-                yield chunk
+        """Ask the backend; the completion carries the tier's name, also for a model without one."""
+        async with aclosing(self.backend.stream(request)) as chunks:
+            async for chunk in chunks:
+                if (answer := chunk.completion) is None:
+                    yield chunk
+                    continue
+                named = replace(answer, tier=self.name, model=answer.model or self.name)
+                yield replace(chunk, completion=named)
 
     def quote(self, request: ChatRequest) -> Quote:
         """What a call is expected to cost at list price, no cache assumed.

@@ -91,6 +91,12 @@ FREE = Cost()
 """What a call costs that used no model."""
 
 
+def total(costs: Sequence[Cost | None]) -> Cost | None:
+    """The sum; None when any is unknown."""
+    known = [cost for cost in costs if cost is not None]
+    return None if len(known) < len(costs) else sum(known, FREE)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """What the client allows for one request; None is no limit."""

@@ -13,14 +13,14 @@ import orjson
 from jsonschema_rs import Draft202012Validator, FancyRegexOptions, ValidationError
 
 from cascade.errors import JudgeError
-from cascade.types import ChatRequest, Completion, Json, Verdict
+from cascade.types import FREE, ChatRequest, Completion, Json, Verdict
 
 SHORT_LIMIT_TOKENS = 16
 BACKTRACK_LIMIT = 100_000
 
 
 class FormatJudge:
-    """Finished, not empty, and valid JSON or JSON Schema when the request asks for it.
+    """Finished, not empty, JSON as the request asks for it, tool calls that fit its tools.
 
     Args:
         name: how verdicts call it.
@@ -41,7 +41,11 @@ class FormatJudge:
         Raises:
             JudgeError: the request's own JSON Schema cannot be used.
         """
-        fault = self._unfinished(request, completion) or _misshapen(request, completion)
+        fault = (
+            self._unfinished(request, completion)
+            or _misshapen(request, completion)
+            or _miscalled(request, completion)
+        )
         if fault:
             return Verdict(
                 judge=self.name, score=0.0, final=True, reason=fault, features={"well_formed": 0.0}
@@ -83,17 +87,40 @@ def _misshapen(request: ChatRequest, completion: Completion) -> str | None:
     return _violation(schema, answer) if isinstance(schema, Mapping) else None
 
 
+def _miscalled(request: ChatRequest, completion: Completion) -> str | None:
+    """What is wrong with an answer's tool calls, held against the request's tools."""
+    tools = {}
+    for tool in request.tools or ():
+        function = tool.get("function") or {}
+        tools[function.get("name")] = function.get("parameters")
+    for call in completion.tool_calls:
+        function = call.get("function") or {}
+        name = function.get("name")
+        if name not in tools:
+            return f"the answer calls {name!r}, which is no tool of the request"
+        try:
+            arguments = orjson.loads(function.get("arguments") or "{}")
+        except orjson.JSONDecodeError as error:
+            return f"the arguments of {name} are not JSON: {error}"
+        schema = tools[name]
+        if isinstance(schema, Mapping) and (fault := _violation(schema, arguments)):
+            return f"the call of {name}: {fault}"
+    return None
+
+
 def _violation(schema: Mapping[str, Any], answer: Any) -> str | None:
     try:
         validator = _validator(orjson.dumps(schema))
     except (ValueError, ValidationError) as error:
         first_line = str(error).partition("\n")[0]
-        raise JudgeError(f"the request's JSON Schema cannot be used: {first_line}") from None
+        raise JudgeError(
+            f"the request's JSON Schema cannot be used: {first_line}", cost=FREE
+        ) from None
     try:
         validator.validate(answer)
     except ValidationError as error:
         path = "/".join(str(step) for step in error.instance_path)
-        return f"the answer breaks the JSON Schema at /{path}: {error.message}"
+        return f"it breaks the JSON Schema at /{path}: {error.message}"
     return None
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from cascade.errors import ConfigError
 from cascade.protocols import Judge
-from cascade.types import FREE, ChatRequest, Completion, Cost, Json, Verdict
+from cascade.types import ChatRequest, Completion, Json, Verdict, total
 
 
 class PanelJudge:
@@ -43,14 +43,9 @@ class PanelJudge:
             final=decisive.final,
             features={f"{v.judge}.{k}": x for v in asked for k, x in v.features.items()},
             reason=f"{decisive.judge}: {decisive.reason}",
-            cost=_sum([verdict.cost for verdict in asked]),
+            cost=total([verdict.cost for verdict in asked]),
         )
 
 
 def _score(verdict: Verdict) -> float:
     return 1.0 if verdict.score is None else verdict.score
-
-
-def _sum(costs: Sequence[Cost | None]) -> Cost | None:
-    known = [cost for cost in costs if cost is not None]
-    return sum(known, FREE) if len(known) == len(costs) else None

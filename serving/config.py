@@ -13,11 +13,21 @@ from typing import Annotated, Any, Literal
 
 import orjson
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    model_validator,
+)
 
 from cascade.errors import ConfigError
 
 DEFAULT_FILE = "cascade.yaml"
+
+BY_TOKEN, BY_GPU = "price by token", "price by GPU hour"
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
 Capability = Literal["logprobs", "json_schema", "tools", "vision", "reasoning"]
@@ -77,6 +87,16 @@ class GpuPrice(_Strict):
     decode_tokens_per_second: Speed
 
 
+Price = Annotated[
+    Annotated[TokenPrice, Tag(BY_TOKEN)] | Annotated[GpuPrice, Tag(BY_GPU)],
+    Discriminator(
+        lambda price: (
+            BY_GPU if isinstance(price, dict) and "gpu_usd_per_hour" in price else BY_TOKEN
+        )
+    ),
+]
+
+
 class Launch(_Strict):
     """A model server that Cascade starts and watches itself."""
 
@@ -94,10 +114,8 @@ class Tier(_Open):
 
     backend: str
     launch: Launch | None = None
-    price: TokenPrice | GpuPrice | None = None
+    price: Price | None = None
     api_key_env: str | None = None
-    context_tokens: int | None = Field(default=None, gt=0)
-    output_tokens: int | None = Field(default=None, gt=0)
     capabilities: tuple[Capability, ...] = ()
 
 
@@ -227,9 +245,7 @@ class ConfigFile:
     def _first(self, error: ValidationError) -> ConfigError:
         """The first fault; the rest would only repeat it in other words."""
         fault = error.errors(include_url=False)[0]
-        path = ".".join(
-            str(step) for step in fault["loc"] if step not in {"TokenPrice", "GpuPrice"}
-        )
+        path = ".".join(str(step) for step in fault["loc"] if step not in {BY_TOKEN, BY_GPU})
         message = "unknown key" if fault["type"] == "extra_forbidden" else fault["msg"]
         return self.explain(ConfigError(message.removeprefix("Value error, "), param=path))
 

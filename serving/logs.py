@@ -56,6 +56,9 @@ class RequestLog:
 
         try:
             await self._app(scope, receive, watched)
+        except Exception:
+            status = status or 500  # what the handler outside of this will answer
+            raise
         finally:
             line = {
                 "method": scope["method"],

@@ -19,7 +19,7 @@ def completion(result: CascadeResult, answer: Completion) -> dict[str, Any]:
         "id": f"chatcmpl-{result.request.id}",
         "object": "chat.completion",
         "created": int(result.started_at),
-        "model": answer.model or answer.tier,
+        "model": answer.model,
         "choices": [
             _choice(result.request, index, choice) for index, choice in enumerate(answer.choices)
         ],
@@ -101,8 +101,14 @@ def late_headers(result: CascadeResult) -> dict[str, str]:
         "x-cascade-overhead-ms": f"{result.overhead_seconds * 1e3:.3f}",
     }
     if answer is not None:
-        headers |= {"x-cascade-tier": answer.tier, "x-cascade-model": answer.model or answer.tier}
+        headers |= who(answer.tier, answer.model)
     return headers
+
+
+def who(tier: str, model: str) -> dict[str, str]:
+    """Who answered; a model may be called anything upstream, and a header holds plain ASCII."""
+    safe = "".join(c if c.isascii() and c.isprintable() else "?" for c in model)
+    return {"x-cascade-tier": tier, "x-cascade-model": safe}
 
 
 def _choice(request: ChatRequest, index: int, choice: Choice) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 from fastapi import APIRouter, Request, Response
+from starlette.requests import ClientDisconnect
 
 from cascade.errors import RequestTooLargeError, UnknownModelError
 from cascade.experiments import Arm
@@ -24,7 +25,10 @@ CLIENT_LEFT = 499
 async def chat(http: Request) -> Response:
     """Answer a chat request with the cheapest tier whose answer is good enough."""
     service: Service = http.app.state.service
-    body = await _body(http, service.max_body_bytes)
+    try:
+        body = await _body(http, service.max_body_bytes)
+    except ClientDisconnect:
+        return Response(status_code=CLIENT_LEFT)
     call = schemas.parse(body, http.headers, http.state.request_id)
     engine = service.engine
     call, arm = _assigned(call, engine.snapshot)
@@ -35,10 +39,10 @@ async def chat(http: Request) -> Response:
     if result is None:
         return Response(status_code=CLIENT_LEFT)
     headers = early | present.late_headers(result)
-    if result.completion is None or result.error is not None:
-        fault = result.error
-        return _json(present.error(fault), fault.status, headers) if fault else Response(None, 500)
-    return _json(present.completion(result, result.completion), 200, headers)
+    if result.completion is not None:
+        return _json(present.completion(result, result.completion), 200, headers)
+    fault = result.error or present.bug(AssertionError())
+    return _json(present.error(fault), fault.status, headers)
 
 
 @router.get("/v1/models")

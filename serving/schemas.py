@@ -21,6 +21,8 @@ from classifiers.text import text_of
 Count = Annotated[int, Field(ge=1)]
 
 NAME_CHARACTERS = 200
+SAFE_NESTING = 200
+"""Fewer brackets than this cannot nest deeper than a JSON writer goes."""
 OURS = frozenset({"model", "messages", "tools", "stream", "stream_options"})
 """Body fields that do not go into a ChatRequest's params."""
 
@@ -42,6 +44,13 @@ class StreamOptions(_Open):
     include_usage: bool | None = None
 
 
+class ResponseFormat(_Open):
+    """The form an answer must have."""
+
+    type: str
+    json_schema: dict[str, Any] | None = None
+
+
 class ChatBody(_Open):
     """The body of POST /v1/chat/completions, as far as Cascade relies on it."""
 
@@ -58,7 +67,7 @@ class ChatBody(_Open):
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     stop: str | list[str] | None = None
-    response_format: dict[str, Any] | None = None
+    response_format: ResponseFormat | None = None
     user: str | None = None
     metadata: dict[str, Any] | None = None
 
@@ -87,7 +96,8 @@ def parse(body: bytes, headers: Mapping[str, str], request_id: str) -> Call:
     try:
         checked = ChatBody.model_validate(data)
     except ValidationError as error:
-        raise _first(error) from None
+        raise _first(error, data) from None
+    _refuse_deep_nesting(body, data)
     options = checked.stream_options
     return Call(
         request=_request(data, headers, request_id),
@@ -138,13 +148,33 @@ def _hashed(text: str) -> str:
     return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=12).hexdigest()
 
 
-def _first(error: ValidationError) -> RequestError:
+def _first(error: ValidationError, data: Json) -> RequestError:
     """The first fault, by the name of its field."""
     fault = error.errors(include_url=False, include_input=False)[0]
     field = ""
+    here: Any = data
     for step in fault["loc"]:
-        if isinstance(step, int):
-            field += f"[{step}]"
-        elif step.isidentifier():  # pydantic also names the member of a union it tried
+        # pydantic goes on with the member of a union that it tried, which is no field
+        if isinstance(here, dict) and isinstance(step, str):
             field += f".{step}" if field else step
+            here = here.get(step)
+        elif isinstance(here, list) and isinstance(step, int):
+            field += f"[{step}]"
+            here = here[step]
+        else:
+            break
     return RequestError(f"{field}: {fault['msg']}", param=field)
+
+
+def _refuse_deep_nesting(body: bytes, data: Json) -> None:
+    """Refuse what can be read but not be written again for the model.
+
+    Raises:
+        RequestError: the body is nested too deeply.
+    """
+    if body.count(b"{") + body.count(b"[") <= SAFE_NESTING:
+        return
+    try:
+        orjson.dumps(data)
+    except orjson.JSONEncodeError:
+        raise RequestError("the body is nested too deeply") from None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cascade.engine import CascadeEngine
+from cascade.errors import ConfigError
 from cascade.protocols import AuditSink
 from serving.readiness import ServerState
 from serving.store.sink import AuditState
@@ -59,7 +60,12 @@ class Service:
     async def running(self) -> AsyncIterator[None]:
         """Start everything; at the end stop it in the opposite order, the audit log last."""
         async with AsyncExitStack() as stack:
-            self.sink.start()
+            try:
+                self.sink.start()
+            except OSError as error:
+                raise ConfigError(
+                    f"the folder for audit rows cannot be used: {error}", param="audit.spill"
+                ) from None
             stack.push_async_callback(asyncio.to_thread, self.sink.close, DRAIN_SECONDS)
             stack.push_async_callback(self.servers.stop)
             for tier in self.engine.snapshot.tiers.values():

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from cascade.result import CascadeResult, Delta, Event, Finished
+from cascade.types import Completion, Failure
 from serving import present
 from serving.schemas import Call
 
@@ -73,11 +74,12 @@ class ChatStream(Response):
         try:
             async with aclosing(self._events) as events:
                 async for event in events:
+                    if isinstance(event, Delta | Finished):
+                        async with self._lock:  # never while a comment is on its way
+                            beat.cancel()
                     if isinstance(event, Delta):
-                        beat.cancel()
                         await self._delta(send, event)
                     elif isinstance(event, Finished):
-                        beat.cancel()
                         await self._finish(send, event.result)
         except Exception as error:
             if self._started:  # too late for a status, so the client is told in the stream
@@ -98,14 +100,14 @@ class ChatStream(Response):
             role = {} if index in self._roles else {"role": "assistant"}
             self._roles.add(index)
             choices.append({**choice, "index": index, "delta": role | (choice.get("delta") or {})})
-        self._known |= {"x-cascade-tier": delta.tier, "x-cascade-model": delta.model}
+        self._known |= present.who(delta.tier, delta.model)
         request = self._call.request
         await self._send(send, _event(present.chunk(request, delta.model, choices)))
 
     async def _finish(self, send: Send, result: CascadeResult) -> None:
         late = present.late_headers(result)
         if result.error is not None and not self._started:
-            await self._refuse(send, result, late)
+            await self._refuse(send, result.error, late)
             return
         told = ", ".join(f"{name}={value}" for name, value in late.items())
         tail = [f": {told}\n\n".encode()]
@@ -113,25 +115,16 @@ class ChatStream(Response):
             tail.append(_event(present.error(result.error)))
         else:
             if self._call.include_usage and result.completion is not None:
-                tail.append(self._usage(result))
+                tail.append(_usage(result, result.completion))
             tail.append(b"data: [DONE]\n\n")
         await self._send(send, b"".join(tail), more=False)
 
-    def _usage(self, result: CascadeResult) -> bytes:
-        answer = result.completion
-        if answer is None:
-            return b""
-        last = present.chunk(result.request, answer.model or answer.tier, [])
-        return _event({**last, "usage": present.usage(answer.usage)})
-
-    async def _refuse(self, send: Send, result: CascadeResult, late: Mapping[str, str]) -> None:
+    async def _refuse(self, send: Send, error: Failure, late: Mapping[str, str]) -> None:
         """Nothing was sent yet, so the failure has its own status."""
-        if result.error is None:
-            return
         self._started = True
-        body = orjson.dumps(present.error(result.error))
+        body = orjson.dumps(present.error(error))
         headers = self._known | dict(late) | {"content-length": str(len(body))}
-        await send(_start(result.error.status, "application/json", headers))
+        await send(_start(error.status, "application/json", headers))
         await send({"type": "http.response.body", "body": body})
 
     async def _send(self, send: Send, body: bytes, *, more: bool = True) -> None:
@@ -143,12 +136,17 @@ class ChatStream(Response):
             await send({"type": "http.response.body", "body": body, "more_body": more})
 
 
+def _usage(result: CascadeResult, answer: Completion) -> bytes:
+    last = present.chunk(result.request, answer.model, [])
+    return _event({**last, "usage": present.usage(answer.usage)})
+
+
 def _event(data: Any) -> bytes:
     return b"data: " + orjson.dumps(data) + b"\n\n"
 
 
 def _start(status: int, media_type: str, headers: Mapping[str, str]) -> dict[str, Any]:
-    raw = [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers.items()]
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
     return {
         "type": "http.response.start",
         "status": status,

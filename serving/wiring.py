@@ -5,10 +5,12 @@ Every fault is a ConfigError whose `param` is the dotted path of the key at faul
 
 import inspect
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from cascade.backends.registry import BACKENDS
 from cascade.calibration import MonotoneMap, load_map
@@ -19,11 +21,12 @@ from cascade.pricing import PriceCard, Rates
 from cascade.protocols import DifficultyEstimator, Judge, RoutingPolicy
 from cascade.registry import load
 from cascade.snapshot import Snapshot
-from cascade.tiers import Limits, ModelTier
+from cascade.tiers import ModelTier
 from classifiers.registry import ESTIMATORS
 from judges.calibrated import CalibratedJudge
 from judges.registry import JUDGES
 from serving import config as cfg
+from serving.models.catalogue import lookup
 from serving.models.launch import Launch
 
 LAUNCHABLE = "openai_http"
@@ -60,6 +63,7 @@ class Wiring:
         """
         config = self._config
         self._refuse_shared_names()
+        launches(config)
         tiers = {name: self._tier(name, entry) for name, entry in config.tiers.items()}
         for name in config.judges:
             self._judge(name, "judges")
@@ -91,23 +95,39 @@ class Wiring:
 
     def _tier(self, name: str, entry: cfg.Tier) -> ModelTier:
         where = f"tiers.{name}"
-        options = entry.options
+        if "api_key" in entry.options:
+            raise ConfigError(
+                "a key does not belong in a file: put it into an environment variable and name "
+                "that with api_key_env",
+                param=f"{where}.api_key",
+            )
+        ours: dict[str, Any] = {}
         if entry.launch is not None:
-            if entry.backend != LAUNCHABLE or "url" in options:
-                raise ConfigError(
-                    f"a launched model needs backend {LAUNCHABLE} and no url", param=where
-                )
-            options |= {"url": "", "model": _launch(name, entry.launch).alias}
-            options |= self._launched.get(name, {})
+            ours = self._launched_options(name, entry)
         if entry.api_key_env is not None:
-            options["api_key"] = _secret(entry.api_key_env, where)
+            ours["api_key"] = _secret(entry.api_key_env, where)
+        with _at(f"{where}.backend"):
+            factory = load(BACKENDS, "backend", entry.backend)
         return ModelTier(
             name=name,
-            backend=_build(BACKENDS, "backend", entry.backend, where, options, key="backend"),
+            backend=_build(factory, where, entry.options, ours),
             prices=_card(entry.price),
-            limits=Limits(context_tokens=entry.context_tokens, output_tokens=entry.output_tokens),
             capabilities=frozenset(entry.capabilities),
         )
+
+    def _launched_options(self, name: str, entry: cfg.Tier) -> dict[str, Any]:
+        where = f"tiers.{name}"
+        if entry.launch is None or entry.backend != LAUNCHABLE or "url" in entry.options:
+            raise ConfigError(
+                f"a launched model needs backend {LAUNCHABLE} and no url", param=where
+            )
+        with _at(f"{where}.launch.model"):
+            launch = _launch(name, entry.launch)
+            if not launch.model.endswith(".gguf"):
+                lookup(launch.model)
+        # A configuration is also checked while no server runs that would have an address.
+        address = self._launched.get(name, {"url": "http://127.0.0.1/v1"})
+        return {**address, "model": launch.alias}
 
     def _judge(self, name: str, where: str) -> Judge:
         if name in self._judges:
@@ -118,15 +138,18 @@ class Wiring:
             raise ConfigError(f"{name} is a member of itself", param=where)
         self._building.append(name)
         entry, here = self._config.judges[name], f"judges.{name}"
-        options = {"name": name, **entry.options}
+        ours: dict[str, Any] = {"name": name}
         if entry.members is not None:
-            options["members"] = [
+            ours["members"] = [
                 self._judge(member, f"{here}.members.{i}") for i, member in enumerate(entry.members)
             ]
-        judge: Judge = _build(JUDGES, "judge", entry.type, here, options)
+        with _at(f"{here}.type"):
+            factory = load(JUDGES, "judge", entry.type)
+        judge: Judge = _build(factory, here, entry.options, ours)
         if entry.calibration is not None:
             with _at(f"{here}.calibration"):
-                self._maps[name] = load_map(self._base / entry.calibration)
+                fitted = self._maps[name] = load_map(self._base / entry.calibration)
+                _refuse_foreign(fitted, {"type": entry.type, **_settings(factory, entry.options)})
             judge = CalibratedJudge(judge, self._maps[name])
         self._building.pop()
         self._judges[name] = judge
@@ -134,8 +157,9 @@ class Wiring:
 
     def _estimator(self, name: str, entry: cfg.Estimator) -> DifficultyEstimator:
         where = f"estimators.{name}"
-        options = {"name": name, **entry.options}
-        estimator: DifficultyEstimator = _build(ESTIMATORS, "estimator", entry.type, where, options)
+        with _at(f"{where}.type"):
+            factory = load(ESTIMATORS, "estimator", entry.type)
+        estimator: DifficultyEstimator = _build(factory, where, entry.options, {"name": name})
         for tier in entry.options.get("tiers", ()):
             if tier not in self._config.tiers:
                 message = _missing("tier", tier, self._config.tiers)
@@ -149,7 +173,9 @@ class Wiring:
         if entry.estimator is not None and entry.estimator not in estimators:
             message = _missing("estimator", entry.estimator, estimators)
             raise ConfigError(message, param=f"{where}.estimator")
-        policy = _build(POLICIES, "policy", entry.type, where, {"name": name, **entry.options})
+        with _at(f"{where}.type"):
+            factory = load(POLICIES, "policy", entry.type)
+        policy: RoutingPolicy = _build(factory, where, entry.options, {"name": name})
         estimator = estimators[entry.estimator] if entry.estimator else None
         return Arm(name=None, policy=policy, estimator=estimator)
 
@@ -191,32 +217,53 @@ class Wiring:
         return Experiment(name=name, arms=arms, salt=entry.salt, unit=entry.unit)
 
 
-def _build(  # noqa: PLR0917
-    registry: Mapping[str, str],
-    kind: str,
-    name: str,
-    where: str,
-    options: Mapping[str, Any],
-    key: str = "type",
+def _build(
+    factory: Callable[..., Any], where: str, given: Mapping[str, Any], ours: Mapping[str, Any]
 ) -> Any:
-    """Call a registered factory with options from the configuration, naming the key at fault."""
-    with _at(f"{where}.{key}"):
-        factory = load(registry, kind, name)
+    """Call a registered factory, naming the key at fault.
+
+    Args:
+        factory: a class, whose annotations say what each option may be.
+        where: path of the entry.
+        given: options from the configuration, held against the annotations.
+        ours: further arguments, which a configuration cannot give.
+    """
     parameters = inspect.signature(factory).parameters
-    if unknown := [option for option in options if option not in parameters]:
-        raise ConfigError(
-            f"unknown key: a {kind} of type {name} takes {_options_of(parameters)}",
-            param=f"{where}.{unknown[0]}",
-        )
-    for parameter in parameters.values():
-        if parameter.default is parameter.empty and parameter.name not in options:
-            raise ConfigError(f"the key {parameter.name} is missing", param=where)
+    takes = [name for name in parameters if name not in ours]
+    for option in given:
+        if option not in takes:
+            known = ", ".join(takes) or "no options"
+            raise ConfigError(f"unknown key: it takes {known}", param=f"{where}.{option}")
+    hints = get_type_hints(factory.__init__)
+    for option, value in given.items():
+        _check_type(hints[option], value, f"{where}.{option}")
+    for name in takes:
+        if parameters[name].default is inspect.Parameter.empty and name not in given:
+            raise ConfigError(f"the key {name} is missing", param=where)
     with _at(where):
-        return factory(**options)
+        return factory(**given, **ours)
 
 
-def _options_of(parameters: Mapping[str, inspect.Parameter]) -> str:
-    return ", ".join(name for name in parameters if name != "name") or "no options"
+def _settings(factory: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """A factory's options as they are in force, defaults included."""
+    parameters = inspect.signature(factory).parameters.values()
+    return {each.name: each.default for each in parameters} | dict(given)
+
+
+def _refuse_foreign(fitted: MonotoneMap, settings: Mapping[str, Any]) -> None:
+    """A map only means something for the scores that it was fitted on."""
+    for option, value in fitted.fitted_for.items():
+        has = settings.get(option)
+        if has != value:
+            raise ConfigError(f"the map was fitted for {option} {value!r}, this judge has {has!r}")
+
+
+def _check_type(hint: Any, value: Any, where: str) -> None:
+    adapter = TypeAdapter[Any](hint, config=ConfigDict(arbitrary_types_allowed=True))
+    try:
+        adapter.validate_python(value)
+    except ValidationError as error:
+        raise ConfigError(error.errors(include_url=False)[0]["msg"], param=where) from None
 
 
 @contextmanager
@@ -227,15 +274,25 @@ def _at(where: str) -> Iterator[None]:
     except ConfigError as error:
         path = f"{where}.{error.param}" if error.param else where
         raise ConfigError(error.message, param=path) from None
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"a value of the wrong kind: {error}", param=where) from None
 
 
 def launches(config: cfg.Config) -> list[Launch]:
-    """The model servers that a configuration wants to be run."""
-    return [
+    """The model servers that a configuration wants to be run.
+
+    Raises:
+        ConfigError: two want the same port.
+    """
+    wanted = [
         _launch(name, tier.launch) for name, tier in config.tiers.items() if tier.launch is not None
     ]
+    ports: dict[int, str] = {}
+    for launch in wanted:
+        if launch.port is not None and ports.setdefault(launch.port, launch.tier) != launch.tier:
+            raise ConfigError(
+                f"port {launch.port} is also that of {ports[launch.port]}",
+                param=f"tiers.{launch.tier}.launch.port",
+            )
+    return wanted
 
 
 def _launch(tier: str, entry: cfg.Launch) -> Launch:

@@ -22,14 +22,14 @@ class Upstream:
     headers: dict[str, str] = field(default_factory=dict)
     bodies: list[dict[str, Any]] = field(default_factory=list)
     left: asyncio.Event = field(default_factory=asyncio.Event)
-    connections: set[int] = field(default_factory=set)
+    connections: set[tuple[str, int]] = field(default_factory=set)
     authorization: str | None = None
     url: str = ""
 
     async def handle(self, http: web.Request) -> web.StreamResponse:
         self.bodies.append(orjson.loads(await http.read()))
         self.authorization = http.headers.get("Authorization")
-        self.connections.add(id(http.transport))
+        self.connections.add(http.transport.get_extra_info("peername"))
         response = web.StreamResponse(status=self.status, headers=self.headers)
         await response.prepare(http)
         try:

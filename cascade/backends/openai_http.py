@@ -7,7 +7,7 @@ once, and a client that leaves frees the model's slot. Connections are pooled an
 import asyncio
 import io
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import aiohttp
@@ -25,11 +25,14 @@ from cascade.errors import (
     BackendRefusedError,
     BackendServerError,
     BackendTimeoutError,
+    BackendUnreachableError,
+    ConfigError,
 )
 from cascade.protocols import Backend
 from cascade.types import ChatRequest, Chunk, Completion, Json
 
 _ERROR_TEXT = 500
+_AFTER_DONE_SECONDS = 0.1
 _ONE_WRITE_BYTES = 1 << 20
 
 
@@ -55,6 +58,8 @@ class OpenAIHttpBackend(Backend):
         first_token_seconds: float = 120.0,
         total_seconds: float = 600.0,
     ) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise ConfigError("an address begins with http:// or https://", param="url")
         self._endpoint = f"{url.rstrip('/')}/chat/completions"
         self._model = model
         self._headers = {"Content-Type": "application/json"}
@@ -80,6 +85,7 @@ class OpenAIHttpBackend(Backend):
                             yield chunk
                     piece = b"" if answer.done else await response.content.readany()
                 yield Chunk(completion=answer.completion())
+                await _read_to_the_end(response)
 
     async def aclose(self) -> None:
         """Close the pooled connections."""
@@ -145,13 +151,13 @@ class _Answer:
             return Chunk()
         try:
             data = orjson.loads(event)
-            choices = data.get("choices") or ()
-        except (orjson.JSONDecodeError, AttributeError):
-            raise BackendProtocolError(
-                f"not a JSON object in the stream: {_short(event)}"
-            ) from None
+        except orjson.JSONDecodeError:
+            raise BackendProtocolError(f"not JSON in the stream: {_short(event)}") from None
+        if not _is_chunk(data):
+            raise BackendProtocolError(f"not a chunk of an answer: {_short(event)}")
         if data.get("error"):
             raise BackendServerError(f"error in the stream: {_message(event)}")
+        choices = data.get("choices") or ()
         self._model = data.get("model") or self._model
         self._usage = data.get("usage") or self._usage
         if choices:
@@ -172,6 +178,42 @@ class _Answer:
         )
 
 
+def _is_chunk(data: Any) -> bool:
+    """Whether what came has the shape that everything behind relies on."""
+    return (
+        isinstance(data, dict)
+        and isinstance(data.get("model"), str | None)
+        and isinstance(data.get("usage"), dict | None)
+        and isinstance(data.get("choices"), list | None)
+        and all(_is_choice(choice) for choice in data.get("choices") or ())
+    )
+
+
+def _is_choice(choice: Any) -> bool:
+    if not isinstance(choice, dict) or not isinstance(choice.get("delta"), dict | None):
+        return False
+    delta, logprobs = choice.get("delta") or {}, choice.get("logprobs")
+    calls = delta.get("tool_calls")
+    entries = logprobs.get("content") if isinstance(logprobs, dict) else logprobs
+    return (
+        type(choice.get("index", 0)) is int
+        and isinstance(choice.get("finish_reason"), str | None)
+        and isinstance(delta.get("content"), str | None)
+        and isinstance(calls, list | None)
+        and all(isinstance(c, dict) and type(c.get("index", 0)) is int for c in calls or ())
+        and isinstance(entries, list | None)
+        and all(isinstance(entry, dict) for entry in entries or ())
+    )
+
+
+async def _read_to_the_end(response: aiohttp.ClientResponse) -> None:
+    """Take what follows [DONE], so that the connection can be used again."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_AFTER_DONE_SECONDS):
+            while await response.content.readany():
+                pass
+
+
 @contextmanager
 def _translated(endpoint: str) -> Iterator[None]:
     """Connection trouble as BackendErrors; anything unknown stays what it is."""
@@ -181,6 +223,8 @@ def _translated(endpoint: str) -> Iterator[None]:
         raise BackendTimeoutError(f"{endpoint}: {error}") from error
     except TimeoutError as error:
         raise BackendTimeoutError(f"{endpoint} took too long") from error
+    except aiohttp.ClientConnectorError as error:
+        raise BackendUnreachableError(f"{endpoint}: {error}") from error
     except aiohttp.ClientError as error:
         raise BackendConnectionError(f"{endpoint}: {error}") from error
 

@@ -78,12 +78,14 @@ class LadderPolicy:
 
 def _rung(step: Rung | Mapping[str, Any], where: str) -> Rung:
     """A rung that can do its work, from a Rung or its fields as the configuration gives them."""
-    if isinstance(step, Mapping):
+    if not isinstance(step, Rung):
         if unknown := step.keys() - {"tier", "judge", "accept_at"}:
             raise ConfigError("unknown key", param=f"{where}.{min(unknown)}")
         if "tier" not in step:
             raise ConfigError("a step needs a tier", param=where)
         step = Rung(**step)
+    if not isinstance(step.tier, str) or not isinstance(step.judge, str | None):
+        raise ConfigError("tier and judge are each a name", param=where)
     if (step.judge is None) != (step.accept_at is None):
         raise ConfigError("judge and accept_at come together", param=where)
     at = step.accept_at

@@ -28,9 +28,20 @@ def audit() -> None:
 
 
 @audit.command()
-@click.option("-n", "limit", default=20, show_default=True, help="How many requests at most.")
+@click.option(
+    "-n",
+    "limit",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="How many requests at most.",
+)
 @click.option("-f", "--follow", is_flag=True, help="Go on printing new requests; Ctrl-C ends it.")
-@click.option("--status", help="Only ok, degraded, cancelled or error.")
+@click.option(
+    "--status",
+    type=click.Choice(["ok", "degraded", "cancelled", "error"]),
+    help="Only requests that ended so.",
+)
 @click.option("--policy", help="Only this policy.")
 @click.option("--arm", help="Only this arm.")
 @click.option("--tier", help="Only answers of this tier.")
@@ -99,7 +110,9 @@ def _following(
 
     A request is stored when it ends but sorts by its beginning, so each look goes some time back.
     """
-    known = {record.id: record.created_at for record in seen}
+    horizon = time.time() - LOOK_BACK_SECONDS
+    old = queries.tail(engine, 1000, after=horizon, filters=filters)
+    known = {record.id: record.created_at for record in (*seen, *old)}
     while True:
         time.sleep(FOLLOW_SECONDS)
         horizon = time.time() - LOOK_BACK_SECONDS
@@ -118,7 +131,7 @@ def _print(records: list[AuditRecord], as_json: bool) -> None:
     elif records:
         Console().print(present.tail_table(records))
     else:
-        click.echo("no requests yet; the README has one to paste")
+        click.echo("no requests match; without any yet, the README has one to paste")
 
 
 def _since(text: str) -> float | None:

@@ -24,7 +24,7 @@ from serving.models.home import home
 from serving.models.state import ServerState
 from serving.service import Service
 from serving.store import schema
-from serving.store.database import engine_for, shown
+from serving.store.database import engine_for, parse, shown
 from serving.store.journal import Limits
 from serving.store.sink import SqlAuditSink
 from serving.wiring import launches
@@ -36,7 +36,13 @@ KEEP_ALIVE_SECONDS = 75
 @click.command()
 @click.option("--host", help="Listen on this address instead of the configuration's.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Listen on this port; 0 takes any.")
-@click.option("--log-level", default="INFO", show_default=True, help="DEBUG, INFO, WARNING, ERROR.")
+@click.option(
+    "--log-level",
+    type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False),
+    default="INFO",
+    show_default=True,
+    help="How much to log.",
+)
 @config_option
 def serve(path: Path | None, host: str | None, port: int | None, log_level: str) -> None:
     """Start the models and serve requests.
@@ -113,8 +119,9 @@ def _service(file: ConfigFile, fleet: Fleet) -> Service:
 
 def _spill_folder(url: str) -> Path:
     """One folder a database, so that rows never end up in another one's log."""
-    name = hashlib.sha256(url.encode()).hexdigest()[:12]
-    return home() / "spill" / name
+    # Without password and options: changing those must not leave waiting rows behind.
+    database = parse(url).set(password=None, query={}).render_as_string()
+    return home() / "spill" / hashlib.sha256(database.encode()).hexdigest()[:12]
 
 
 class _Teller:

@@ -88,9 +88,9 @@ def coloured(word: str) -> Text:
 
 def columns(*left: str, right: tuple[str, ...] = ()) -> Table:
     """A table of text columns, then of numbers."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for name in left:
-        table.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold", min_width=len(name))
     for name in right:
         table.add_column(name, justify="right", no_wrap=True)
     return table

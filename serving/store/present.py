@@ -104,7 +104,7 @@ def _beliefs(record: AuditRecord) -> RenderableType:
 def _calls(calls: Sequence[AttemptRecord]) -> RenderableType:
     if not calls:
         return plain("No model was called.", "dim")
-    numbers = ("score", "input", "cached", "output", "cost", "first", "time")
+    numbers = ("score", "in", "cached", "out", "cost", "time")
     table = columns("#", "tier", "outcome", right=numbers)
     for call in calls:
         table.add_row(
@@ -116,7 +116,6 @@ def _calls(calls: Sequence[AttemptRecord]) -> RenderableType:
             tokens(call.cache_read_tokens),
             tokens(_sum(call.output_tokens, call.reasoning_tokens)),
             pico_dollars(call.cost_pico),
-            duration(call.first_token_ms),
             duration(call.duration_ms),
         )
     return table
@@ -137,9 +136,10 @@ def _steps(record: AuditRecord) -> RenderableType:
 def _call_facts(call: AttemptRecord) -> Iterator[str]:
     model = f" by {call.model}" if call.model else ""
     replica = f" at {call.replica}" if call.replica else ""
+    first = f", first token after {duration(call.first_token_ms)}" if call.first_token_ms else ""
     finish = f", finished: {call.finish_reason}" if call.finish_reason else ""
     cut = ", cut off" if call.partial else ""
-    yield f"{duration(call.started_ms)} after the request{model}{replica}{finish}{cut}"
+    yield f"{duration(call.started_ms)} after the request{model}{replica}{first}{finish}{cut}"
     if call.quoted_pico is not None:
         premium = call.cold_premium_pico
         cold = f", {pico_dollars(premium)} of it because its cache was cold" if premium else ""

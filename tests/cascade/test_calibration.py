@@ -31,6 +31,7 @@ def test_it_never_turns_the_order_of_two_scores_round(a, b):
         ([0.1, 0.1], [0.1, 0.2], "x of a monotone map must increase"),
         ([0.1, 0.2], [0.3, 0.2], "y of a monotone map must not decrease"),
         ([0.1, 0.2], [0.3, 1.2], "lie in"),
+        ([0.1, 0.2, 0.3], [0.3, float("nan"), 0.4], "finite"),
     ],
 )
 def test_a_map_that_is_not_monotone_is_refused(x, y, fault, tmp_path):

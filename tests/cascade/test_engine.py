@@ -1,15 +1,16 @@
 import asyncio
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
-from cascade.backends.scripted import Script
+from cascade.backends.scripted import Script, ScriptedBackend
 from cascade.errors import EstimatorError, JudgeError
 from cascade.experiments import Arm
 from cascade.policies.fixed import FixedPolicy
 from cascade.policies.ladder import LadderPolicy, Rung
 from cascade.result import AttemptFinished, AttemptStarted, Delta, Finished
-from cascade.types import FREE, Kind, Outcome, Usage
+from cascade.types import FREE, Chunk, Kind, Outcome, Usage
 from tests.engines import Bench, FixedJudge, card, ladder, request, tier
 
 
@@ -83,7 +84,7 @@ async def test_a_bug_in_a_judge_is_raised_and_still_audited():
 
 
 async def test_a_failing_small_tier_falls_through_to_the_large_one():
-    small = tier("small", Script(error="BackendConnectionError"))
+    small = tier("small", Script(error="BackendUnreachableError"))
     result = await Bench(small, tier("large", "four"), judge=FixedJudge(0.9)).run()
     assert result.completion.tier == "large"
     assert result.attempts[0].outcome is Outcome.BACKEND_ERROR
@@ -235,6 +236,101 @@ async def test_a_client_that_leaves_cancels_the_call_and_is_audited():
     assert result.attempts[0].outcome is Outcome.CANCELLED
     assert result.attempts[0].completion.text == "a"
     assert result.cost is None
+
+
+async def test_a_client_that_leaves_while_a_judge_looks_leaves_the_cost_open():
+    class Slow(FixedJudge):
+        async def judge(self, request, completion):
+            await super().judge(request, completion)
+            await asyncio.sleep(30)
+
+    judge = Slow(0.9)
+    bench = Bench(tier("small"), tier("large"), judge=judge)
+    task = asyncio.create_task(bench.run())
+    while not judge.seen:
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    [result] = bench.sink.results
+    assert [(a.kind, a.outcome) for a in result.attempts] == [
+        (Kind.ANSWER, Outcome.CANCELLED),
+        (Kind.JUDGE, Outcome.CANCELLED),
+    ]
+    assert result.cost is None
+
+
+@pytest.mark.parametrize(
+    ("error", "known"),
+    [
+        ("BackendUnreachableError", True),
+        ("BackendOverloadedError", True),
+        ("BackendServerError", True),
+        ("BackendRefusedError", True),
+        ("BackendTimeoutError", False),
+        ("BackendConnectionError", False),
+        ("BackendProtocolError", False),
+    ],
+)
+async def test_a_failed_call_is_free_only_if_the_model_cannot_have_worked(error, known):
+    bench = Bench(tier("small", Script(error=error)), tier("large"), judge=FixedJudge(0.9))
+    result = await bench.run()
+    assert result.attempts[0].cost == (FREE if known else None)
+    assert (result.cost is not None) is known
+
+
+async def test_a_judge_that_fails_says_what_it_spent():
+    for cost in (FREE, None):
+        judge = FixedJudge(JudgeError("no", cost=cost))
+        result = await Bench(tier("small"), tier("large"), judge=judge).run()
+        assert result.attempts[1].cost == cost
+        assert (result.cost is None) is (cost is None)
+
+
+async def test_leaving_ends_the_upstream_call_before_the_events_are_closed():
+    ended = []
+
+    class Noting(ScriptedBackend):
+        async def stream(self, request):
+            try:
+                async for chunk in super().stream(request):
+                    yield chunk
+            finally:
+                ended.append(True)
+
+    arm = Arm(name=None, policy=FixedPolicy(name="f", tier="small"))
+    small = replace(tier("small"), backend=Noting(answers=["a b c"]))
+    events = Bench(small, arm=arm).engine.events(request(), arm)
+    async for event in events:
+        if isinstance(event, Delta):
+            break
+    await events.aclose()
+    assert ended == [True]
+
+
+async def test_a_token_without_text_keeps_its_log_probability():
+    class Bytes(ScriptedBackend):
+        async def stream(self, request):
+            for text in ("", "\u00e9"):
+                entry = {"token": text, "bytes": [195], "logprob": -0.5, "top_logprobs": []}
+                piece = {"delta": {"content": text}, "logprobs": {"content": [entry]}}
+                yield Chunk(choices=[piece])
+            async for chunk in super().stream(request):
+                yield chunk
+
+    arm = Arm(name=None, policy=FixedPolicy(name="f", tier="small"))
+    bench = Bench(replace(tier("small"), backend=Bytes(answers=[""])), arm=arm)
+    events = await bench.events(request(logprobs=True))
+    shown = [c for e in events if isinstance(e, Delta) for c in e.choices if c.get("logprobs")]
+    assert len(shown) == 2
+
+
+async def test_a_model_without_a_name_is_called_by_its_tier():
+    nameless = replace(tier("small"), backend=ScriptedBackend(answers=["a"], model=""))
+    bench = Bench(nameless, tier("large"), judge=FixedJudge(0.9))
+    events = await bench.events()
+    assert {event.model for event in events if isinstance(event, Delta)} == {"small"}
+    assert events[-1].result.completion.model == "small"
 
 
 async def test_closing_the_events_early_is_a_client_that_left():

@@ -3,7 +3,7 @@ import time
 import pytest
 
 from cascade.errors import JudgeError
-from cascade.types import ChatRequest, Choice, Completion
+from cascade.types import FREE, ChatRequest, Choice, Completion
 from judges.format import FormatJudge
 
 SCHEMA = {
@@ -14,8 +14,8 @@ SCHEMA = {
 }
 
 
-async def judged(text="fine", finish="stop", tool_calls=(), **params):
-    request = ChatRequest(id="r", messages=[], params=params)
+async def judged(text="fine", finish="stop", tool_calls=(), tools=None, **params):
+    request = ChatRequest(id="r", messages=[], params=params, tools=tools)
     choice = Choice(text=text, finish_reason=finish, tool_calls=tool_calls)
     return await FormatJudge().judge(request, Completion(choices=(choice,)))
 
@@ -55,10 +55,43 @@ async def test_a_label_cut_by_the_clients_own_small_limit_is_whole():
     assert (await judged("B", "length", max_completion_tokens=4)).score == 1.0
 
 
-async def test_tool_calls_stand_for_text_and_are_not_held_against_the_schema():
-    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    verdict = await judged("", "tool_calls", (call,), response_format=asking(SCHEMA))
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "add",
+        "parameters": {
+            "type": "object",
+            "properties": {"a": {"type": "number"}},
+            "required": ["a"],
+        },
+    },
+}
+
+
+def calling(name, arguments):
+    return {"id": "1", "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+async def test_tool_calls_that_fit_stand_for_text_and_are_not_held_against_the_schema():
+    calls = (calling("add", '{"a": 1}'),)
+    verdict = await judged("", "tool_calls", calls, [TOOL], response_format=asking(SCHEMA))
     assert verdict.score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("call", "fault"),
+    [
+        (calling("add", '{"a": '), "not JSON"),
+        (calling("add", '{"a": "x"}'), "at /a"),
+        (calling("add", ""), "required"),
+        (calling("subtract", "{}"), "no tool of the request"),
+        ({"id": "1"}, "no tool of the request"),
+    ],
+)
+async def test_a_tool_call_that_does_not_fit_is_a_fault(call, fault):
+    verdict = await judged("", "tool_calls", (call,), [TOOL])
+    assert (verdict.score, verdict.final) == (0.0, True)
+    assert fault in verdict.reason
 
 
 async def test_a_fitting_object_passes():
@@ -72,8 +105,9 @@ async def test_a_fitting_object_passes():
     ids=["unknown type", "remote reference", "broken pattern"],
 )
 async def test_a_schema_that_cannot_be_used_is_a_judge_error(schema):
-    with pytest.raises(JudgeError, match="cannot be used"):
+    with pytest.raises(JudgeError, match="cannot be used") as caught:
         await judged("{}", response_format=asking(schema))
+    assert caught.value.cost == FREE
 
 
 async def test_a_pattern_that_explodes_does_not_stall():

@@ -80,7 +80,18 @@ def test_a_good_configuration_becomes_a_snapshot(tmp_path):
         ),
         ("answers: [four]", "answer: [four]", 4, "unknown key.*answers, model"),
         ("answers: [four]", "answers: []", 2, "at least one answer"),
-        ("answers: [four]", "answers: 3", 2, "wrong kind"),
+        ("answers: [four]", "answers: 3", 4, "Sequence"),
+        ("answers: [four]", "answers: [5]", 4, "dictionary|string|Script"),
+        ("answers: [four]", "api_key: sk-1", 4, "does not belong in a file"),
+        ("members: [whole, sure]", "members: [whole, sure], name: x", 16, "unknown key"),
+        ("{type: format}", "{type: format, short_limit_tokens: abc}", 14, "integer"),
+        ("{type: format}", "{type: format, name: x}", 14, "unknown key"),
+        ("{type: format}", "{type: format, calibration: .}", 14, "cannot be read"),
+        ("- {tier: large}", "- large", 23, "Mapping|dictionary|Rung"),
+        ("- {tier: large}", "- {tier: [large]}", 23, "a name"),
+        ("fixed, tier: large", "fixed, tier: large, fallback: small", 24, "Sequence|sequence"),
+        ("small: [0.9, 0.3], large", "small: 3, large", 12, "Sequence|sequence"),
+        ("{input: 0.1, cache_read: 0.01, output: 0.2}", "{gpu_usd_per_hour: 1}", 6, "prefill"),
         ("input: 0.1, cache_read: 0.01", "input: 0.1", 6, "cache_read"),
         ("input: 0.1,", "input: -0.1,", 6, "greater than or equal to 0"),
         ("capabilities: [logprobs]", "capabilities: [speech]", 5, "logprobs"),
@@ -129,11 +140,32 @@ def test_what_is_no_configuration_at_all_is_refused(tmp_path, text, fault):
 
 
 def test_a_launched_tier_takes_no_url(tmp_path):
-    launch = "backend: openai_http\n    launch: {engine: llama_cpp, model: m}"
+    launch = "backend: openai_http\n    launch: {engine: llama_cpp, model: qwen2.5-coder-0.5b}"
     text = GOOD.replace("backend: scripted\n    answers: [four]", launch)
     assert wired(tmp_path, text).tiers["small"]
-    text = text.replace("model: m}", "model: m}\n    url: http://127.0.0.1:1/v1")
-    with pytest.raises(ConfigError, match="no url"):
+    for old, new, fault in [
+        ("0.5b}", "0.5b}\n    url: http://127.0.0.1:1/v1", "no url"),
+        ("qwen2.5-coder-0.5b", "gpt-9", r"cascade\.yaml:4: .*gpt-9"),
+        ("openai_http", "scripted", "needs backend openai_http"),
+    ]:
+        with pytest.raises(ConfigError, match=fault):
+            wired(tmp_path, text.replace(old, new))
+
+
+def test_two_launched_models_cannot_have_one_port(tmp_path):
+    launch = "backend: openai_http\n    launch: {engine: llama_cpp, model: a.gguf, port: 9000}"
+    text = GOOD.replace("backend: scripted\n    answers: [four]", launch)
+    text = text.replace("backend: scripted", launch)
+    with pytest.raises(ConfigError, match=r"cascade\.yaml:9: .*port 9000 is also that of small"):
+        wired(tmp_path, text)
+
+
+def test_an_address_needs_its_scheme(tmp_path):
+    text = GOOD.replace(
+        "backend: scripted\n    answers: [four]",
+        "backend: openai_http\n    url: gpu:8000\n    model: m",
+    )
+    with pytest.raises(ConfigError, match=r"cascade\.yaml:4: .*begins with http"):
         wired(tmp_path, text)
 
 
@@ -213,3 +245,15 @@ def test_the_default_configuration_offers_what_the_manual_says():
     prices = [tier["price"] for tier in yaml.safe_load(text)["tiers"].values()]
     assert prices[1]["input"] == pytest.approx(10 * prices[0]["input"])
     assert "EXAMPLES, ten to one" in text
+
+
+def test_a_map_fitted_for_another_judge_is_refused(tmp_path):
+    text = GOOD.replace("{type: logprob,", "{type: logprob, calibration: map.json,")
+    path = tmp_path / "map.json"
+    path.write_text(
+        '{"kind": "monotone_map", "fitted_for": {"type": "logprob", "statistic": "min"}, '
+        '"x": [0, 1], "y": [0, 1]}'
+    )
+    assert wired(tmp_path, text)
+    with pytest.raises(ConfigError, match=r"cascade\.yaml:15: .*statistic 'min'.*'mean'"):
+        wired(tmp_path, text.replace(", statistic: min", ""))

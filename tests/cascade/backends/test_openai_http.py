@@ -11,6 +11,7 @@ from cascade.errors import (
     BackendRefusedError,
     BackendServerError,
     BackendTimeoutError,
+    BackendUnreachableError,
 )
 from cascade.types import ChatRequest, Usage
 from tests.upstream import DONE, Upstream, event, serving, words
@@ -199,7 +200,23 @@ async def test_a_finished_answer_without_done_is_whole(upstream, ask):
     assert (await drain(ask()))[-1].completion.text == "a"
 
 
-@pytest.mark.parametrize("data", [b"not json", b"[1]", b"3"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"not json",
+        b"[1]",
+        b"3",
+        b'{"choices": "x"}',
+        b'{"choices": [null]}',
+        b'{"choices": [{"delta": "x"}]}',
+        b'{"choices": [{"delta": {"content": ["x"]}}]}',
+        b'{"choices": [{"index": null, "delta": {}}]}',
+        b'{"choices": [{"delta": {"tool_calls": [{"index": null}]}}]}',
+        b'{"choices": [{"delta": {}, "logprobs": {"content": [3]}}]}',
+        b'{"choices": [], "usage": [1]}',
+        b'{"choices": [], "model": 4}',
+    ],
+)
 async def test_what_is_no_event_is_a_protocol_error(upstream, ask, data):
     upstream.pieces = [event(data), DONE]
     with pytest.raises(BackendProtocolError):
@@ -220,7 +237,7 @@ async def test_an_error_in_the_stream_is_an_error(upstream, ask):
 
 async def test_nobody_listening_is_a_connection_error():
     backend = OpenAIHttpBackend(url="http://127.0.0.1:9/v1", model="m")
-    with pytest.raises(BackendConnectionError):
+    with pytest.raises(BackendUnreachableError):
         await drain(backend.stream(ChatRequest(id="r", messages=[])))
     await backend.aclose()
 
@@ -250,4 +267,5 @@ async def test_connections_are_kept_and_the_key_is_sent(upstream):
         await backend.complete(ChatRequest(id="r", messages=[]))
     await backend.aclose()
     assert len(upstream.connections) == 1
+    assert len(upstream.bodies) == 3
     assert upstream.authorization == "Bearer s3cret"
