@@ -27,6 +27,7 @@ def table(comparisons: Sequence[Comparison], ratio: Decimal) -> Table:
         title=f"small model at {ratio:f} of the large model's price",
         title_justify="left",
         box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
     )
     for name in ("kind", "always-small", "always-large", "ladder", "up", "mix", "difference"):
         shown.add_column(name, justify="left" if name == "kind" else "right", no_wrap=True)
