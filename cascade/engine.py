@@ -109,8 +109,8 @@ class CascadeEngine:
                     yield delta
         if completion is None:
             raise BackendProtocolError(f"{tier.name}'s stream ended without a completion")
-        usage = completion.usage
-        run.answer(completion, tier.price(usage), tier.cold_premium(usage))
+        cost = tier.price(completion.usage)
+        run.answer(completion, cost, tier.cold_premium(completion.usage, cost))
 
     async def _judge(self, run: Run, judge: Judge) -> None:
         completion = run.current.completion

@@ -53,22 +53,22 @@ class ModelTier:
             cold_tokens=prompt,
             expected_output_tokens=output,
             dollars=cost.total if cost else None,
-            cold_premium=self.cold_premium(usage),
+            cold_premium=self.cold_premium(usage, cost),
         )
 
     def price(self, usage: Usage) -> Cost | None:
         """What a call cost; None when the card or the report does not say."""
         return self.prices.price(usage) if self.prices else None
 
-    def cold_premium(self, usage: Usage) -> Decimal | None:
-        """Dollars that a call cost more than it would have with its whole prompt warm."""
-        if usage.prompt is None or usage.cache_read is None:
+    def cold_premium(self, usage: Usage, paid: Cost | None) -> Decimal | None:
+        """Dollars that a call cost more than it would have with its whole prompt warm.
+
+        None when the price or what was cached is not known.
+        """
+        if paid is None or usage.prompt is None or usage.cache_read is None:
             return None
-        paid = self.price(usage)
-        warm = self.price(
-            replace(usage, input=0, cache_read=usage.prompt, cache_write=None),
-        )
-        return None if paid is None or warm is None else paid.total - warm.total
+        warm = self.price(Usage(input=0, cache_read=usage.prompt, output=0))
+        return None if warm is None else paid.total - paid.output - warm.total
 
 
 def _texts(value: Any) -> Iterator[str]:
