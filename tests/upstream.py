@@ -15,18 +15,22 @@ class Upstream:
     """What it answers and what it was asked.
 
     `pieces` are sent in order; a number is a wait in seconds, None breaks the connection.
+    With `drops_reused` a connection breaks when a second request comes over it.
     """
 
     pieces: Sequence[bytes | float | None] = ()
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     bodies: list[dict[str, Any]] = field(default_factory=list)
+    drops_reused: bool = False
     left: asyncio.Event = field(default_factory=asyncio.Event)
     connections: set[tuple[str, int]] = field(default_factory=set)
     authorization: str | None = None
     url: str = ""
 
     async def handle(self, http: web.Request) -> web.StreamResponse:
+        if self.drops_reused and http.transport.get_extra_info("peername") in self.connections:
+            http.transport.abort()
         self.bodies.append(orjson.loads(await http.read()))
         self.authorization = http.headers.get("Authorization")
         self.connections.add(http.transport.get_extra_info("peername"))
@@ -51,6 +55,7 @@ class Upstream:
 async def serving(upstream: Upstream) -> AsyncIterator[Upstream]:
     app = web.Application(client_max_size=1 << 30)
     app.router.add_post("/v1/chat/completions", upstream.handle)
+    app.router.add_post("/v1/messages", upstream.handle)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -33,6 +33,7 @@ from cascade.types import ChatRequest, Chunk, Completion, Json
 
 _ERROR_TEXT = 500
 _AFTER_DONE_SECONDS = 0.1
+_KEEP_ALIVE_SECONDS = 4.0  # llama.cpp and vLLM close idle connections after five
 _ONE_WRITE_BYTES = 1 << 20
 
 
@@ -97,7 +98,7 @@ class OpenAIHttpBackend(Backend):
         limit = asyncio.timeout(self._first_token_seconds)
         try:
             async with limit:
-                response = await self._open().post(self._endpoint, data=self._body(request))
+                response = await self._post(request)
                 try:
                     return response, await response.content.readany() if response.ok else b""
                 except BaseException:
@@ -110,11 +111,25 @@ class OpenAIHttpBackend(Backend):
                 f"{self._endpoint} gave no token in {self._first_token_seconds:g} s"
             ) from None
 
+    async def _post(self, request: ChatRequest) -> aiohttp.ClientResponse:
+        """Send the request; once more when a kept connection turns out to be closed already.
+
+        The server may close a connection at the moment it is used again. No answer had begun then,
+        so that is no failure of the model's.
+        """
+        session = self._open()
+        try:
+            return await session.post(self._endpoint, data=self._body(request))
+        except aiohttp.ClientConnectorError:
+            raise
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+            return await session.post(self._endpoint, data=self._body(request))
+
     def _open(self) -> aiohttp.ClientSession:
         # A session belongs to the event loop it was made in, so it is made when first needed.
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60.0),
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_SECONDS),
                 timeout=self._timeout,
                 headers=self._headers,
             )

@@ -260,6 +260,16 @@ async def test_leaving_the_stream_closes_the_connection(upstream, ask):
         await upstream.left.wait()
 
 
+async def test_a_kept_connection_that_turns_out_closed_is_no_failure(upstream):
+    upstream.pieces = [*words("a"), DONE]
+    upstream.drops_reused = True
+    backend = OpenAIHttpBackend(url=upstream.url, model="m")
+    for _ in range(4):
+        assert (await backend.complete(ChatRequest(id="r", messages=[]))).text == "a"
+    await backend.aclose()
+    assert len(upstream.connections) == 4
+
+
 async def test_connections_are_kept_and_the_key_is_sent(upstream):
     upstream.pieces = [*words("a"), DONE]
     backend = OpenAIHttpBackend(url=upstream.url, model="m", api_key="s3cret")
