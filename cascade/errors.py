@@ -15,6 +15,8 @@
         │   └── BackendUnreachableError   nobody listens; retry helps
         ├── BackendTimeoutError       504: retry helps
         ├── BackendOverloadedError    429: retry helps, after retry_after seconds
+        │   └── BackendBusyError          our own limit is reached; a retry does not help
+        ├── BackendCoolingDownError   503: not asked, it failed too often just now
         ├── BackendServerError        502: retry helps
         ├── BackendProtocolError      502: what came back is no answer; retry helps
         ├── BackendRefusedError       400: the model refused the request; retrying does not help
@@ -24,6 +26,7 @@
 caught as one.
 """
 
+import math
 from typing import ClassVar
 
 from cascade.types import Cost
@@ -36,15 +39,21 @@ class CascadeError(Exception):
         status: HTTP status the client gets.
         code: short name for machines.
         param: the request field at fault, if one is.
+        retry_after: seconds after which the client may try again; None when nobody said.
     """
 
     status: int = 500
     code: ClassVar[str] = "internal_error"
 
-    def __init__(self, message: str, *, param: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, param: str | None = None, retry_after: float | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.param = param
+        # It is read from upstream headers, where it may be anything that is a number.
+        sane = retry_after is not None and 0 <= retry_after < math.inf
+        self.retry_after = retry_after if sane else None
 
 
 class ConfigError(CascadeError):
@@ -79,8 +88,10 @@ class NoAnswerError(CascadeError):
 
     code = "no_answer"
 
-    def __init__(self, message: str, *, status: int = 503) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, *, status: int = 503, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message, retry_after=retry_after)
         self.status = status
 
 
@@ -125,7 +136,7 @@ class BackendError(CascadeError):
     status = 502
     code = "upstream_error"
     retryable: ClassVar[bool] = False
-    may_have_cost: ClassVar[bool] = False
+    may_have_cost: bool = False
 
 
 class BackendConnectionError(BackendError):
@@ -160,9 +171,19 @@ class BackendOverloadedError(BackendError):
     code = "upstream_overloaded"
     retryable = True
 
-    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
+
+class BackendBusyError(BackendOverloadedError):
+    """As many calls as we allow are in flight and waiting; the queue was the wait."""
+
+    code = "queue_full"
+    retryable = False
+
+
+class BackendCoolingDownError(BackendError):
+    """The model's server failed too often just now and is left alone for a while."""
+
+    status = 503
+    code = "upstream_cooling_down"
 
 
 class BackendServerError(BackendError):

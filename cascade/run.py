@@ -115,7 +115,7 @@ class Run:
         """The answer came in whole."""
         self._set(
             completion=completion,
-            cost=cost,
+            cost=None if completion.unreported_tries else cost,
             cold_premium=cold_premium,
             seconds=self.elapsed - self.current.started,
         )
@@ -234,7 +234,10 @@ class Run:
         failures = [a for a in self.attempts if a.kind is Kind.ANSWER and a.error is not None]
         told = "; ".join(f"{a.step.tier}: {a.error.message}" for a in failures if a.error)
         last = failures[-1].error if failures else None
-        return NoAnswerError(f"no model answered ({told})", status=last.status if last else 503)
+        message = f"no model answered ({told})"
+        if last is None:
+            return NoAnswerError(message)
+        return NoAnswerError(message, status=last.status, retry_after=last.retry_after)
 
     def _break_off(self, outcome: Outcome, *, may_have_cost: bool) -> None:
         """The current call ended before its answer was whole; what came so far is kept as partial.
@@ -269,6 +272,10 @@ def failure(error: BaseException) -> Failure:
     """An error as a value."""
     if isinstance(error, CascadeError):
         return Failure(
-            type=type(error).__name__, message=error.message, status=error.status, code=error.code
+            type=type(error).__name__,
+            message=error.message,
+            status=error.status,
+            code=error.code,
+            retry_after=error.retry_after,
         )
     return Failure(type=type(error).__name__, message=str(error), status=500)

@@ -172,6 +172,8 @@ class Completion:
         replica: which of the tier's servers answered.
         usage: tokens by bucket.
         partial: True when the stream ended before the model did.
+        unreported_tries: failed tries before this answer that may have been billed and did not say
+            for what; with any, what the call cost is unknown.
     """
 
     choices: Sequence[Choice]
@@ -180,6 +182,7 @@ class Completion:
     replica: str | None = None
     usage: Usage = field(default_factory=Usage)
     partial: bool = False
+    unreported_tries: int = 0
 
     @property
     def text(self) -> str:
@@ -322,12 +325,17 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why an attempt or a request has no answer: the error's class, text, HTTP status and code."""
+    """Why an attempt or a request has no answer: the error's class, text, HTTP status and code.
+
+    Attributes:
+        retry_after: seconds after which the client may try again; None when nobody said.
+    """
 
     type: str
     message: str
     status: int
     code: str = "internal_error"
+    retry_after: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,7 @@ Speed = Annotated[Decimal, Field(gt=0)]
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class _Open(BaseModel):
@@ -109,14 +109,65 @@ class Launch(_Strict):
     port: int | None = Field(default=None, ge=1, le=65535)
 
 
+class Limits(_Strict):
+    """Calls at once to a tier, and how many more wait how long for one of them to end."""
+
+    concurrent: int = Field(ge=1)
+    waiting: int = Field(default=64, ge=0)
+    wait_seconds: float = Field(default=10.0, gt=0)
+
+
+class Retry(_Strict):
+    """Tries after the first, for faults that may pass before the answer has begun.
+
+    The defaults are over within a second: there is another tier to ask. `within_seconds` keeps a
+    request that waited two minutes for its first token from waiting four more.
+    """
+
+    times: int = Field(default=2, ge=1, le=10)
+    base_seconds: float = Field(default=0.2, ge=0)
+    cap_seconds: float = Field(default=2.0, ge=0)
+    retry_after_seconds: float = Field(default=5.0, ge=0)
+    within_seconds: float = Field(default=30.0, ge=0)
+
+
+class CoolDown(_Strict):
+    """When a tier that fails is left alone, and for how long.
+
+    The first cool-down is short, since a probe of a server that is down costs next to nothing.
+    """
+
+    rate: float = Field(default=0.5, gt=0, le=1)
+    calls: int = Field(default=20, ge=1)
+    window_seconds: float = Field(default=300.0, gt=0)
+    min_calls: int = Field(default=5, ge=1)
+    seconds: float = Field(default=2.0, gt=0)
+    max_seconds: float = Field(default=60.0, gt=0)
+
+    @model_validator(mode="after")
+    def _can_open_and_grow(self) -> "CoolDown":
+        if self.min_calls > self.calls:
+            raise ValueError("min_calls above calls: it would never cool down")
+        if self.max_seconds < self.seconds:
+            raise ValueError("max_seconds is below seconds")
+        return self
+
+
 class Tier(_Open):
-    """A model, where it is, what it costs and what it can do; other keys go to the backend."""
+    """A model, where it is, what it costs and what it can do; other keys go to the backend.
+
+    A null `retry` or `cooldown` switches it off. There is no limit unless one is stated: only the
+    operator knows what a server can take, and a wrong guess would turn requests away.
+    """
 
     backend: str
     launch: Launch | None = None
     price: Price | None = None
     api_key_env: str | None = None
     capabilities: tuple[Capability, ...] = ()
+    limits: Limits | None = None
+    retry: Retry | None = Retry()
+    cooldown: CoolDown | None = CoolDown()
 
 
 class Estimator(_Open):

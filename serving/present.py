@@ -1,5 +1,6 @@
 """OpenAI's shapes for what Cascade has to say: completions, chunks, usage, errors, headers."""
 
+import math
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -102,6 +103,8 @@ def late_headers(result: CascadeResult) -> dict[str, str]:
     }
     if answer is not None:
         headers |= who(answer.tier, answer.model)
+    if result.error is not None and result.error.retry_after is not None:
+        headers["retry-after"] = str(max(1, math.ceil(result.error.retry_after)))
     return headers
 
 

@@ -13,12 +13,15 @@ from typing import Any, get_type_hints
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from cascade.backends.registry import BACKENDS
+from cascade.backends.wrappers.breaker import CoolDown, CoolingBackend
+from cascade.backends.wrappers.limit import LimitedBackend, Limits
+from cascade.backends.wrappers.retry import Retries, RetryingBackend
 from cascade.calibration import MonotoneMap, load_map
 from cascade.errors import ConfigError
 from cascade.experiments import Arm, Experiment
 from cascade.policies.registry import POLICIES
 from cascade.pricing import PriceCard, Rates
-from cascade.protocols import DifficultyEstimator, Judge, RoutingPolicy
+from cascade.protocols import Backend, DifficultyEstimator, Judge, RoutingPolicy
 from cascade.registry import load
 from cascade.snapshot import Snapshot
 from cascade.tiers import ModelTier
@@ -110,7 +113,7 @@ class Wiring:
             factory = load(BACKENDS, "backend", entry.backend)
         return ModelTier(
             name=name,
-            backend=_build(factory, where, entry.options, ours),
+            backend=_guarded(_build(factory, where, entry.options, ours), entry),
             prices=_card(entry.price),
             capabilities=frozenset(entry.capabilities),
         )
@@ -242,6 +245,20 @@ def _build(
             raise ConfigError(f"the key {name} is missing", param=where)
     with _at(where):
         return factory(**given, **ours)
+
+
+def _guarded(backend: Backend, entry: cfg.Tier) -> Backend:
+    """The backend behind its limit, its cool-down and its retries."""
+    # Innermost the limit: a call holds a slot while it is asked, not while it waits to be retried.
+    # Around it the cool-down: while it lasts nobody queues. Outermost the retries: every try counts
+    # for the cool-down, whose beginning ends the tries of all calls, and a probe is one try.
+    if entry.limits is not None:
+        backend = LimitedBackend(backend, Limits(**entry.limits.model_dump()))
+    if entry.cooldown is not None:
+        backend = CoolingBackend(backend, CoolDown(**entry.cooldown.model_dump()))
+    if entry.retry is not None:
+        backend = RetryingBackend(backend, Retries(**entry.retry.model_dump()))
+    return backend
 
 
 def _settings(factory: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import openai
 import pytest
 
 from cascade.backends.scripted import Script, ScriptedBackend
+from cascade.errors import BackendOverloadedError
 from cascade.experiments import Arm, Experiment
 from cascade.policies.fixed import FixedPolicy
 from cascade.snapshot import Snapshot
@@ -162,6 +163,53 @@ async def test_a_failure_before_any_text_has_its_own_status_streamed_or_not(serv
                 await ai.chat.completions.create(**body)
         assert caught.value.body["code"] == "no_answer"
         assert caught.value.response.headers["x-cascade-attempts"] == "2"
+
+
+class Overloaded(ScriptedBackend):
+    def __init__(self, retry_after):
+        super().__init__()
+        self.retry_after = retry_after
+
+    async def stream(self, request):
+        raise BackendOverloadedError("too many", retry_after=self.retry_after)
+        yield
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [(7.2, "8"), (0.0, "1"), (None, None), (float("inf"), None), (float("nan"), None), (-3, None)],
+)
+async def test_a_client_is_told_when_an_overloaded_model_wants_to_be_asked_again(
+    serve, stream, asked, told
+):
+    service = await serve(small=[Script(error="BackendServerError")])
+    large = replace(service.snapshot.tiers["large"], backend=Overloaded(asked))
+    service.snapshot.tiers["large"] = large
+    async with client(service) as ai:
+        with pytest.raises(openai.RateLimitError) as caught:
+            await ai.chat.completions.create(model="cascade", messages=ASK, stream=stream)
+    assert caught.value.response.headers.get("retry-after") == told
+
+
+async def test_only_the_last_failure_says_when_to_come_back(serve):
+    service = await serve(large=[Script(error="BackendServerError")])
+    small = replace(service.snapshot.tiers["small"], backend=Overloaded(7.0))
+    service.snapshot.tiers["small"] = small
+    async with client(service) as ai:
+        with pytest.raises(openai.InternalServerError) as caught:
+            await ai.chat.completions.create(model="cascade", messages=ASK)
+    assert "retry-after" not in caught.value.response.headers
+
+
+async def test_a_rejected_answer_that_is_returned_says_nothing_of_coming_back(serve):
+    service = await serve(judge=FixedJudge(0.1))
+    large = replace(service.snapshot.tiers["large"], backend=Overloaded(7.0))
+    service.snapshot.tiers["large"] = large
+    async with client(service) as ai:
+        raw = await ai.chat.completions.with_raw_response.create(model="cascade", messages=ASK)
+    assert raw.headers["x-cascade-degraded"] == "true"
+    assert "retry-after" not in raw.headers
 
 
 async def test_an_upstream_that_breaks_after_text_is_an_error_event_without_done(serve):

@@ -1,4 +1,6 @@
+import asyncio
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -6,7 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cascade.errors import ConfigError
+from cascade.errors import BackendBusyError, BackendError, ConfigError
+from cascade.types import ChatRequest
 from serving.config import ConfigFile
 from serving.wiring import Wiring
 
@@ -92,6 +95,17 @@ def test_a_good_configuration_becomes_a_snapshot(tmp_path):
         ("fixed, tier: large", "fixed, tier: large, fallback: small", 24, "Sequence|sequence"),
         ("small: [0.9, 0.3], large", "small: 3, large", 12, "Sequence|sequence"),
         ("{input: 0.1, cache_read: 0.01, output: 0.2}", "{gpu_usd_per_hour: 1}", 6, "prefill"),
+        ("answers: [four]", "limits: {waiting: 3}", 4, "required"),
+        ("answers: [four]", "limits: {concurrent: 0}", 4, "greater than or equal to 1"),
+        ("answers: [four]", "limits: {concurent: 1}", 4, "required|unknown key"),
+        ("answers: [four]", "limits: 4", 4, "Limits"),
+        ("answers: [four]", "retry: {times: 0}", 4, "greater than or equal to 1"),
+        ("answers: [four]", "retry: {tries: 2}", 4, "unknown key"),
+        ("answers: [four]", "retry: {cap_seconds: .nan}", 4, "finite"),
+        ("answers: [four]", "cooldown: {rate: 1.1}", 4, "less than or equal to 1"),
+        ("answers: [four]", "cooldown: {min_calls: 21}", 4, "never cool down"),
+        ("answers: [four]", "cooldown: {seconds: 61}", 4, "max_seconds is below"),
+        ("answers: [four]", "cooldown: {max_seconds: .inf}", 4, "finite"),
         ("input: 0.1, cache_read: 0.01", "input: 0.1", 6, "cache_read"),
         ("input: 0.1,", "input: -0.1,", 6, "greater than or equal to 0"),
         ("capabilities: [logprobs]", "capabilities: [speech]", 5, "logprobs"),
@@ -245,6 +259,44 @@ def test_the_default_configuration_offers_what_the_manual_says():
     prices = [tier["price"] for tier in yaml.safe_load(text)["tiers"].values()]
     assert prices[1]["input"] == pytest.approx(10 * prices[0]["input"])
     assert "EXAMPLES, ten to one" in text
+
+
+DOWN = """\
+tiers:
+  small:
+    backend: scripted
+    answers: [{error: BackendUnreachableError}]
+    retry: {times: 2, base_seconds: 0}
+"""
+
+
+async def failures(tmp_path, text, times):
+    backend = wired(tmp_path, text).tiers["small"].backend
+    for _ in range(times):
+        with pytest.raises(BackendError) as caught:
+            await backend.complete(ChatRequest(id="r", messages=()))
+        yield caught.value.message
+    await backend.aclose()
+
+
+async def test_a_tier_is_retried_and_cools_down_unless_that_is_switched_off(tmp_path):
+    said = [message async for message in failures(tmp_path, DOWN, 3)]
+    assert said[0] == "BackendUnreachableError, as scripted (after 3 tries)"
+    assert re.match(r"cooling down for .* as scripted \(after 3 tries\)", said[1])
+    assert re.match(r"cooling down for .* as scripted$", said[2])
+
+    off = DOWN.replace("retry: {times: 2, base_seconds: 0}", "retry: null\n    cooldown: null")
+    said = [message async for message in failures(tmp_path, off, 20)]
+    assert set(said) == {"BackendUnreachableError, as scripted"}
+
+
+async def test_a_stated_limit_holds_and_without_one_there_is_none(tmp_path):
+    slow = DOWN.replace("{error: BackendUnreachableError}", "{first_token_seconds: 0.02}")
+    for text, turned_away in [(slow, 0), (slow + "    limits: {concurrent: 2, waiting: 1}\n", 2)]:
+        backend = wired(tmp_path, text).tiers["small"].backend
+        calls = [backend.complete(ChatRequest(id="r", messages=())) for _ in range(5)]
+        done = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(each) for each in done].count(BackendBusyError) == turned_away
 
 
 def test_a_map_fitted_for_another_judge_is_refused(tmp_path):

@@ -1,0 +1,1 @@
+"""Behaviour around a backend: each wraps another backend and is one."""
