@@ -32,7 +32,7 @@ format: $(VENV)/dev.stamp ## rewrite in the house format
 
 lock: $(VENV)/dev.stamp ## renew the two lock files
 	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-header --upgrade --python-version 3.11 \
-	  --extra models --extra postgres --extra evals --extra dev pyproject.toml -o requirements-dev.lock
+	  --extra models --extra postgres --extra evals --extra litellm --extra dev pyproject.toml -o requirements-dev.lock
 	@echo 'hatchling==1.33.0' | $(BIN)/uv pip compile -q --universal --generate-hashes --no-header --python-version 3.11 \
 	  --extra models --extra postgres --extra evals -c requirements-dev.lock pyproject.toml - -o requirements.lock
 

@@ -3,6 +3,7 @@
 from typing import Final
 
 BACKENDS: Final = {
+    "litellm_api": "cascade.backends.litellm_api:LitellmBackend",
     "openai_http": "cascade.backends.openai_http:OpenAIHttpBackend",
     "scripted": "cascade.backends.scripted:ScriptedBackend",
 }

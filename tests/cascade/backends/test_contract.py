@@ -8,6 +8,7 @@ from cascade.backends.registry import BACKENDS
 from cascade.errors import BackendConnectionError, BackendError
 from cascade.registry import load
 from cascade.types import ChatRequest
+from tests.guards import cooling, guarded, limited, retrying
 from tests.upstream import DONE, Upstream, serving, words
 
 
@@ -20,12 +21,20 @@ async def openai_http(make, *, cut=False):
 
 
 @asynccontextmanager
+async def litellm_api(make, *, cut=False):
+    end = [None] if cut else [DONE]
+    answer = words("one", " two", finish=None if cut else "stop")
+    async with serving(Upstream(pieces=[*answer, *end])) as upstream:
+        yield make(url=upstream.url, model="openai/m", api_key="k"), lambda: len(upstream.bodies)
+
+
+@asynccontextmanager
 async def scripted(make, *, cut=False):
     backend = make(answers=[{"text": "one two", "cut_after": 1 if cut else None}])
     yield backend, lambda: len(backend.requests)
 
 
-PLAYED_BY = {"openai_http": openai_http, "scripted": scripted}
+PLAYED_BY = {"litellm_api": litellm_api, "openai_http": openai_http, "scripted": scripted}
 REQUEST = ChatRequest(id="r", messages=[{"role": "user", "content": "hi"}])
 
 
@@ -33,10 +42,30 @@ def test_every_backend_has_a_way_to_be_played():
     assert PLAYED_BY.keys() == BACKENDS.keys()
 
 
+WRAPPED_IN = {
+    "nothing": lambda backend: backend,
+    "retries": retrying,
+    "limit": limited,
+    "cool-down": cooling,
+    "all three": guarded,
+}
+
+
 @pytest.fixture(params=sorted(BACKENDS))
-def play(request):
-    make = load(BACKENDS, "backend", request.param)
-    return lambda **options: PLAYED_BY[request.param](make, **options)
+def name(request):
+    return request.param
+
+
+@pytest.fixture(params=WRAPPED_IN)
+def play(request, name):
+    make, wrap = load(BACKENDS, "backend", name), WRAPPED_IN[request.param]
+
+    @asynccontextmanager
+    async def played(**options):
+        async with PLAYED_BY[name](make, **options) as (backend, asked):
+            yield wrap(backend), asked
+
+    return played
 
 
 async def test_the_last_chunk_and_only_that_has_the_completion(play):
