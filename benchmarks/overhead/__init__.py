@@ -1,0 +1,1 @@
+"""What the service adds to a call, beside the proxy to beat."""
