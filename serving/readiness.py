@@ -46,6 +46,7 @@ def readiness(servers: Sequence[ServerState], audit: AuditState) -> Readiness:
             "reason": audit.reason,
             "queued": audit.queued,
             "spilled_files": audit.backlog.files,
+            "spilled_rows": audit.backlog.rows,
             "spilled_bytes": audit.backlog.bytes,
             "dropped": audit.dropped,
             "refused": audit.refused,

@@ -64,8 +64,8 @@ class Journal:
 
     @property
     def queued(self) -> int:
-        """Results in memory."""
-        return len(self._queue)
+        """Results that are in memory and nowhere else."""
+        return len(self._queue) + self._taken - self._done
 
     def start(self) -> None:
         """Begin to write."""
