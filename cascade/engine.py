@@ -16,6 +16,7 @@ from cascade.protocols import AuditSink, Judge
 from cascade.result import AttemptFinished, AttemptStarted, CascadeResult, Delta, Event, Finished
 from cascade.run import Run
 from cascade.snapshot import Snapshot
+from cascade.tiers.requirements import needs
 from cascade.types import Beliefs, ChatRequest, Completion, Plan, Verdict, total
 
 
@@ -39,7 +40,7 @@ class CascadeEngine:
         run = Run(request=request, arm=arm, config_version=self.snapshot.version)
         try:
             run.prior = run.beliefs = self._estimate(run)
-            run.quotes = {name: tier.quote(request) for name, tier in self.snapshot.tiers.items()}
+            self._survey(run)
             async with aclosing(self._climb(run)) as events:
                 async for event in events:
                     yield event
@@ -74,9 +75,25 @@ class CascadeEngine:
         except EstimatorError:
             return posterior.prior(tiers, "fallback")
 
+    def _survey(self, run: Run) -> None:
+        """Which tiers can serve the request, and what each would cost."""
+        needed = needs(run.request)
+        for name, tier in self.snapshot.tiers.items():
+            if (lack := tier.unfit(needed)) is None:
+                run.quotes[name] = tier.quote(run.request)
+            else:
+                run.unfit[name] = lack
+
     @staticmethod
     def _decide(run: Run) -> Plan:
         plan = run.arm.policy.decide(run.request, run.beliefs, run.quotes, run.attempts)
+        if plan.steps and plan.steps[0].tier in run.unfit:
+            raise RuntimeError(
+                f"policy {run.arm.policy.name!r} asks {plan.steps[0].tier}, which was left out"
+            )
+        if not run.attempts and (left_out := run.left_out()):
+            # On the first attempt's row, so that the audit log says why a tier was not asked.
+            plan = replace(plan, reason=f"{plan.reason}; {left_out}")
         if plan.steps and run.committed:
             # Text of two models is never joined, so a policy that released one answer is done.
             raise RuntimeError(

@@ -4,7 +4,8 @@
     ├── ConfigError                   the configuration cannot work; says where
     ├── RequestError                  400: the client must change the request; names the field
     │   ├── UnknownModelError         404: no experiment, policy or tier of that name
-    │   └── RequestTooLargeError      413: the body is larger than the service takes
+    │   ├── RequestTooLargeError      413: the body is larger than the service takes
+    │   └── NoFitError                400: no tier can serve it; says what each one lacks
     ├── NoAnswerError                 every model that was asked failed
     ├── StreamBrokenError             502: the model failed after text had been released
     ├── EstimatorError                the estimator could not estimate; the prior is used
@@ -81,6 +82,12 @@ class RequestTooLargeError(RequestError):
 
     status = 413
     code = "request_too_large"
+
+
+class NoFitError(RequestError):
+    """No tier that the model name stands for can serve the request."""
+
+    code = "no_tier_fits"
 
 
 class NoAnswerError(CascadeError):

@@ -100,7 +100,11 @@ class RoutingPolicy(Protocol):
         quotes: Mapping[str, Quote],
         attempts: Sequence[Attempt],
     ) -> Plan:
-        """The plan from here on; called before every attempt and once more to accept."""
+        """The plan from here on; called before every attempt and once more to accept.
+
+        A tier without a quote cannot serve the request: its steps are skipped. With no step left
+        the plan has none and accepts nothing.
+        """
         ...
 
 

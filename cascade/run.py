@@ -6,7 +6,7 @@ answer, a failure, a client that leaves, a bug) there is a result to audit.
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
@@ -18,6 +18,7 @@ from cascade.errors import (
     CascadeError,
     JudgeError,
     NoAnswerError,
+    NoFitError,
     StreamBrokenError,
 )
 from cascade.experiments import Arm
@@ -48,6 +49,8 @@ class Run:
     Attributes:
         prior: what was believed before any call.
         beliefs: the same after the verdicts so far.
+        quotes: of the tiers that can serve the request.
+        unfit: why the others cannot, by tier.
         current: the answer attempt made last.
         committed: whether anything was released to the client.
         released: characters released.
@@ -59,7 +62,8 @@ class Run:
     config_version: str
     prior: Beliefs = field(default_factory=lambda: Beliefs(mean={}))
     beliefs: Beliefs = field(default_factory=lambda: Beliefs(mean={}))
-    quotes: Mapping[str, Quote] = field(default_factory=dict)
+    quotes: dict[str, Quote] = field(default_factory=dict)
+    unfit: dict[str, str] = field(default_factory=dict)
     attempts: list[Attempt] = field(default_factory=list)
     plan: Plan = field(default_factory=Plan)
     committed: bool = False
@@ -80,6 +84,11 @@ class Run:
     def current(self) -> Attempt:
         """The answer attempt made last."""
         return self.attempts[self._answering]
+
+    def left_out(self) -> str:
+        """Why tiers of the policy are not asked; empty when all of them may be."""
+        wanted = dict.fromkeys(step.tier for step in self.arm.policy.steps)
+        return "; ".join(f"{name} {self.unfit[name]}" for name in wanted if name in self.unfit)
 
     def start(self, step: Step, *, held: bool) -> Attempt:
         """A tier is about to be asked; its answer waits for a judge or goes out as it comes."""
@@ -230,7 +239,9 @@ class Run:
             error=failure(error) if error else None,
         )
 
-    def _no_answer(self) -> NoAnswerError:
+    def _no_answer(self) -> CascadeError:
+        if not self.attempts and (left_out := self.left_out()):
+            return NoFitError(f"no tier can serve this request: {left_out}")
         failures = [a for a in self.attempts if a.kind is Kind.ANSWER and a.error is not None]
         told = "; ".join(f"{a.step.tier}: {a.error.message}" for a in failures if a.error)
         last = failures[-1].error if failures else None

@@ -31,6 +31,7 @@ BY_TOKEN, BY_GPU = "price by token", "price by GPU hour"
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
 Capability = Literal["logprobs", "json_schema", "tools", "vision", "reasoning"]
+Bound = Literal["cache_control", "prompt_cache", "thinking"]
 Rate = Annotated[Decimal, Field(ge=0)]
 Speed = Annotated[Decimal, Field(gt=0)]
 
@@ -156,6 +157,9 @@ class CoolDown(_Strict):
 class Tier(_Open):
     """A model, where it is, what it costs and what it can do; other keys go to the backend.
 
+    Capabilities and token limits that are not stated exclude no request; a stated list of
+    capabilities is complete. What it `accepts` of content that is bound to a provider must be
+    stated, since most servers refuse it; everything else of the kind is taken out of the request.
     A null `retry` or `cooldown` switches it off. There is no limit unless one is stated: only the
     operator knows what a server can take, and a wrong guess would turn requests away.
     """
@@ -164,10 +168,27 @@ class Tier(_Open):
     launch: Launch | None = None
     price: Price | None = None
     api_key_env: str | None = None
-    capabilities: tuple[Capability, ...] = ()
+    capabilities: tuple[Capability, ...] | None = None
+    context_tokens: int | None = Field(default=None, ge=1)
+    output_tokens: int | None = Field(default=None, ge=1)
+    accepts: tuple[Bound, ...] = ()
     limits: Limits | None = None
     retry: Retry | None = Retry()
     cooldown: CoolDown | None = CoolDown()
+
+    @property
+    def window(self) -> int | None:
+        """How many tokens it holds: as stated, else as launched, else unknown."""
+        return self.context_tokens or (self.launch.context if self.launch else None)
+
+    @model_validator(mode="after")
+    def _claims_no_more_than_is_launched(self) -> "Tier":
+        if self.launch and self.context_tokens and self.context_tokens > self.launch.context:
+            raise ValueError(
+                f"context_tokens {self.context_tokens} is above the {self.launch.context} that "
+                "launch.context gives the model"
+            )
+        return self
 
 
 class Estimator(_Open):

@@ -115,7 +115,10 @@ class Wiring:
             name=name,
             backend=_guarded(_build(factory, where, entry.options, ours), entry),
             prices=_card(entry.price),
-            capabilities=frozenset(entry.capabilities),
+            capabilities=None if entry.capabilities is None else frozenset(entry.capabilities),
+            context_tokens=entry.window,
+            output_tokens=entry.output_tokens,
+            accepts=frozenset(entry.accepts),
         )
 
     def _launched_options(self, name: str, entry: cfg.Tier) -> dict[str, Any]:
@@ -192,7 +195,7 @@ class Wiring:
             if step.judge is None:
                 continue
             needs = self._judge(step.judge, where).needs
-            if "logprobs" in needs and "logprobs" not in tiers[step.tier].capabilities:
+            if "logprobs" in needs and "logprobs" not in (tiers[step.tier].capabilities or ()):
                 raise ConfigError(
                     f"judge {step.judge} needs log probabilities, which tier {step.tier} does not "
                     f"give (add logprobs to its capabilities if it does)",

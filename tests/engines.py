@@ -49,12 +49,18 @@ def card(fresh: str = "1", cache_read: str = "0.1", output: str = "2") -> PriceC
     )
 
 
-def tier(name: str, *answers: Script | str, prices: PriceCard | None = None) -> ModelTier:
+KNOWS = frozenset({"cache_control", "prompt_cache", "thinking"})
+"""All content bound to a provider: a scripted model is of every provider unless a test says not."""
+
+
+def tier(
+    name: str, *answers: Script | str, prices: PriceCard | None = None, **claims: Any
+) -> ModelTier:
     return ModelTier(
         name=name,
         backend=ScriptedBackend(answers=answers or ("ok",), model=f"{name}-model"),
         prices=prices or card(),
-        capabilities=frozenset({"logprobs"}),
+        **{"accepts": KNOWS, **claims},
     )
 
 

@@ -21,6 +21,11 @@ class Rung:
     judge: str | None = None
     accept_at: float | None = None
 
+    @property
+    def step(self) -> Step:
+        """The call it stands for."""
+        return Step(tier=self.tier, judge=self.judge)
+
 
 class LadderPolicy:
     """Climbs until an answer passes its threshold or no step is left."""
@@ -37,9 +42,7 @@ class LadderPolicy:
                     "reached; give it a judge and accept_at, or end the ladder here",
                     param=f"steps.{i}",
                 )
-        self.steps: Sequence[Step] = tuple(
-            Step(tier=rung.tier, judge=rung.judge) for rung in self._rungs
-        )
+        self.steps: Sequence[Step] = tuple(rung.step for rung in self._rungs)
 
     def decide(
         self,
@@ -49,15 +52,17 @@ class LadderPolicy:
         attempts: Sequence[Attempt],
     ) -> Plan:
         """Accept the last answer, or the next step, or the best answer when no step is left."""
-        del request, beliefs, quotes
+        del request, beliefs
+        rungs = [rung for rung in self._rungs if rung.tier in quotes]
         calls = [attempt for attempt in attempts if attempt.kind is Kind.ANSWER]
+        rest = [rung.step for rung in rungs[len(calls) :]]
         if not calls:
-            return Plan(steps=self.steps, reason="the first step of the ladder")
-        last, rung = calls[-1], self._rungs[len(calls) - 1]
+            reason = "the first step of the ladder" if rest else "no step of the ladder is left"
+            return Plan(steps=rest, reason=reason)
+        last, rung = calls[-1], rungs[len(calls) - 1]
         reason = _explain(last, rung)
         if _passes(last, rung):
             return Plan(reason=reason, threshold=rung.accept_at, accept=last.index)
-        rest = self.steps[len(calls) :]
         if rest:
             return Plan(steps=rest, reason=reason, threshold=rung.accept_at)
         return self._settle(calls, reason, rung.accept_at)

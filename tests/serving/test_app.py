@@ -222,6 +222,8 @@ async def test_an_upstream_that_breaks_after_text_is_an_error_event_without_done
 
 async def test_everything_the_client_sent_reaches_the_model(serve):
     service = await serve()
+    # Marks of a provider reach only a tier that says it knows them, as this one does.
+    assert "cache_control" in service.snapshot.tiers["small"].accepts
     tools = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
     messages = [
         {"role": "system", "content": "be brief", "cache_control": {"type": "ephemeral"}},
@@ -251,6 +253,62 @@ async def test_everything_the_client_sent_reaches_the_model(serve):
     assert asked.tools == tools
     assert asked.params == extra
     assert asked.session == body["user"]
+
+
+async def test_a_providers_marks_do_not_reach_a_tier_that_does_not_know_them(serve):
+    service = await serve()
+    tiers = service.snapshot.tiers
+    tiers["small"] = replace(tiers["small"], accepts=frozenset())
+    mark = {"cache_control": {"type": "ephemeral"}}
+    thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    said = {"type": "text", "text": "3"}
+    body = {
+        "model": "always-small",
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "1+2?", **mark}]},
+            {"role": "assistant", "content": [thought, said], "reasoning_content": "hm"},
+            {"role": "user", "content": "thanks", "name": "mara"},
+        ],
+        "prompt_cache_key": "k",
+        "seed": 3,
+    }
+    async with client(service) as ai:
+        await ai.post("/chat/completions", body=body, cast_to=object)
+    [asked] = service.backend("small").requests
+    assert asked.messages == [
+        {"role": "user", "content": [{"type": "text", "text": "1+2?"}]},
+        {"role": "assistant", "content": [said]},
+        {"role": "user", "content": "thanks", "name": "mara"},
+    ]
+    assert asked.params == {"seed": 3}
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_request_that_no_tier_can_serve_is_a_400_that_says_what_was_missing(serve, stream):
+    service = await serve()
+    tiers = service.snapshot.tiers
+    tiers["small"] = replace(tiers["small"], capabilities=frozenset({"logprobs"}))
+    tiers["large"] = replace(tiers["large"], context_tokens=100)
+    long = {"role": "system", "content": "one more word " * 50}
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    messages = [long, {"role": "user", "content": [image]}]
+    fields = {"messages": messages, "stream": stream}
+    async with client(service) as ai:
+        with pytest.raises(openai.BadRequestError) as caught:
+            await ai.chat.completions.create(model="cascade", **fields)
+        assert caught.value.body == {
+            "message": "no tier can serve this request: small does not offer vision; large has a "
+            "window of 100 tokens, too short for the prompt",
+            "type": "invalid_request_error",
+            "param": None,
+            "code": "no_tier_fits",
+        }
+        assert caught.value.response.headers["x-cascade-attempts"] == "0"
+        with pytest.raises(openai.BadRequestError, match=r"small does not offer vision"):
+            await ai.chat.completions.create(model="small", **fields)
+    assert [result.error.type for result in service.log.results] == ["NoFitError"] * 2
+    assert not service.backend("small").requests
+    assert not service.backend("large").requests
 
 
 @pytest.mark.parametrize(

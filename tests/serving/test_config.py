@@ -110,6 +110,12 @@ def test_a_good_configuration_becomes_a_snapshot(tmp_path):
         ("input: 0.1,", "input: -0.1,", 6, "greater than or equal to 0"),
         ("capabilities: [logprobs]", "capabilities: [speech]", 5, "logprobs"),
         ("capabilities: [logprobs]", "capabilities: []", 18, "needs log probabilities"),
+        ("    capabilities: [logprobs]\n", "", 17, "needs log probabilities"),
+        ("answers: [four]", "context_tokens: 0", 4, "greater than or equal to 1"),
+        ("answers: [four]", "output_tokens: -1", 4, "greater than or equal to 1"),
+        ("answers: [four]", "output_tokens: many", 4, "integer"),
+        ("answers: [four]", "accepts: [thoughts]", 4, "cache_control"),
+        ("answers: [four]", "accepts: thinking", 4, "tuple"),
         ("{type: format}", "{type: formt}", 14, "no judge of type 'formt'"),
         ("statistic: min", "statistic: median", 15, "median"),
         ("members: [whole, sure]", "members: [whole, gone]", 16, "no judge 'gone'"),
@@ -164,6 +170,27 @@ def test_a_launched_tier_takes_no_url(tmp_path):
     ]:
         with pytest.raises(ConfigError, match=fault):
             wired(tmp_path, text.replace(old, new))
+
+
+def test_what_a_tier_states_of_itself_is_in_the_snapshot_and_a_launched_ones_window_is_known(
+    tmp_path,
+):
+    claims = "context_tokens: 9000\n    output_tokens: 500\n    accepts: [thinking]\n    answers"
+    tiers = wired(tmp_path, GOOD.replace("answers", claims)).tiers
+    small, large = tiers["small"], tiers["large"]
+    assert (small.context_tokens, small.output_tokens) == (9000, 500)
+    assert (small.accepts, small.capabilities) == ({"thinking"}, {"logprobs"})
+    assert (large.context_tokens, large.output_tokens) == (None, None)
+    assert (large.accepts, large.capabilities) == (frozenset(), None)
+
+    launch = "backend: openai_http\n    launch: {engine: llama_cpp, model: a.gguf, context: 4096}"
+    text = GOOD.replace("backend: scripted\n    answers: [four]", launch)
+    assert wired(tmp_path, text).tiers["small"].context_tokens == 4096
+    more = text.replace("    capabilities", "    context_tokens: 4097\n    capabilities")
+    fault = r"cascade\.yaml:2: .*context_tokens 4097 is above the 4096"
+    with pytest.raises(ConfigError, match=fault):
+        wired(tmp_path, more)
+    assert wired(tmp_path, more.replace("4097", "2048")).tiers["small"].context_tokens == 2048
 
 
 def test_two_launched_models_cannot_have_one_port(tmp_path):
@@ -255,6 +282,9 @@ def test_the_default_configuration_offers_what_the_manual_says():
         "small",
         "large",
     }
+    for each in snapshot.tiers.values():
+        assert each.context_tokens == 8192
+        assert each.capabilities == {"logprobs", "json_schema", "tools"}
     text = (root / "cascade.yaml").read_text()
     prices = [tier["price"] for tier in yaml.safe_load(text)["tiers"].values()]
     assert prices[1]["input"] == pytest.approx(10 * prices[0]["input"])

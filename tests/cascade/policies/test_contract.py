@@ -13,6 +13,7 @@ from cascade.types import (
     Failure,
     Kind,
     Outcome,
+    Quote,
     Verdict,
 )
 
@@ -24,6 +25,7 @@ OPTIONS = {
 }
 REQUEST = ChatRequest(id="r", messages=[{"role": "user", "content": "hi"}])
 BELIEFS = Beliefs(mean={"small": 0.5, "large": 0.8})
+QUOTES = {name: Quote(tier=name) for name in ("small", "large")}
 
 
 @pytest.fixture(params=sorted(POLICIES))
@@ -45,10 +47,11 @@ def attempt(index, step, *, score=None, failed=False):
     )
 
 
-def play(policy, *, score=None, failing=()):
+def play(policy, *, score=None, failing=(), unfit=()):
+    quotes = {name: quote for name, quote in QUOTES.items() if name not in unfit}
     attempts = []
     for _ in range(20):
-        plan = policy.decide(REQUEST, BELIEFS, {}, attempts)
+        plan = policy.decide(REQUEST, BELIEFS, quotes, attempts)
         if not plan.steps:
             return plan, attempts
         step = plan.steps[0]
@@ -75,3 +78,22 @@ def test_an_answer_without_a_score_is_not_accepted_where_a_judge_was_asked(polic
     plan, attempts = play(policy, score=None)
     if not plan.degraded:
         assert attempts[plan.accept].step.judge is None
+
+
+@pytest.mark.parametrize("score", [None, 0.0, 1.0])
+@pytest.mark.parametrize("failing", [(), ("small",), ("large",)])
+@pytest.mark.parametrize("unfit", ["small", "large"])
+def test_a_tier_without_a_quote_is_never_asked(policy, score, failing, unfit):
+    plan, attempts = play(policy, score=score, failing=failing, unfit=(unfit,))
+    assert attempts
+    assert unfit not in {attempt.step.tier for attempt in attempts}
+    answered = [a.index for a in attempts if a.answered]
+    assert plan.accept in answered if answered else plan.accept is None
+    assert plan.reason
+
+
+def test_with_no_tier_left_it_asks_nobody_and_accepts_nothing(policy):
+    plan, attempts = play(policy, unfit=("small", "large"))
+    assert not attempts
+    assert plan.accept is None
+    assert plan.reason

@@ -2,6 +2,7 @@ import pytest
 
 from cascade.errors import ConfigError
 from cascade.policies.ladder import LadderPolicy
+from cascade.types import Quote
 
 
 def make(*steps):
@@ -32,9 +33,11 @@ def test_a_ladder_that_cannot_work_is_refused_with_its_place(steps, fault, param
 def test_a_judged_last_step_below_its_threshold_gives_the_best_answer_degraded():
     from tests.cascade.policies.test_contract import BELIEFS, REQUEST, attempt
 
+    quotes = {name: Quote(tier=name) for name in ("a", "b")}
+
     policy = make(
         {"tier": "a", "judge": "j", "accept_at": 0.9}, {"tier": "b", "judge": "j", "accept_at": 0.9}
     )
     attempts = [attempt(0, policy.steps[0], score=0.6), attempt(1, policy.steps[1], score=0.4)]
-    plan = policy.decide(REQUEST, BELIEFS, {}, attempts)
+    plan = policy.decide(REQUEST, BELIEFS, quotes, attempts)
     assert (plan.accept, plan.degraded, plan.threshold) == (0, True, 0.9)
