@@ -3,14 +3,17 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import orjson
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 from cascade.errors import CascadeError
 from cascade.types import Failure
 from serving import present
+from serving.answering import json_response
 from serving.logs import RequestLog
+from serving.messages import response as messages
+from serving.messages.routes import PATH
+from serving.messages.routes import router as messages_router
 from serving.routes import router
 from serving.service import Service
 
@@ -31,6 +34,7 @@ def create_app(service: Service) -> FastAPI:
     app.state.service = service
     app.state.fault = None
     app.include_router(router)
+    app.include_router(messages_router)
     app.add_middleware(RequestLog)
     app.add_exception_handler(CascadeError, _refused)
     app.add_exception_handler(HTTPException, _no_such_route)
@@ -41,7 +45,7 @@ def create_app(service: Service) -> FastAPI:
 async def _refused(http: Request, error: Exception) -> Response:
     if not isinstance(error, CascadeError):
         raise error
-    return _response(http, present.error(error), error.status)
+    return _response(http, error, error.status)
 
 
 async def _no_such_route(http: Request, error: Exception) -> Response:
@@ -53,17 +57,17 @@ async def _no_such_route(http: Request, error: Exception) -> Response:
         status=error.status_code,
         code="no_such_route",
     )
-    return _response(http, present.error(fault), error.status_code)
+    return _response(http, fault, error.status_code)
 
 
 async def _bug(http: Request, error: Exception) -> Response:
-    return _response(http, present.error(present.bug(error)), 500)
+    return _response(http, present.bug(error), 500)
 
 
-def _response(http: Request, body: object, status: int) -> Response:
-    return Response(
-        orjson.dumps(body),
-        status_code=status,
-        media_type="application/json",
-        headers={"x-cascade-request-id": http.state.request_id},
-    )
+def _response(http: Request, fault: CascadeError | Failure, status: int) -> Response:
+    identity = http.state.request_id
+    if http.url.path.startswith(PATH):
+        body = messages.error(fault, identity)
+    else:
+        body = present.error(fault)
+    return json_response(body, status, {"x-cascade-request-id": identity})

@@ -9,7 +9,7 @@ import random
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -18,6 +18,7 @@ from cascade.errors import RequestError
 from cascade.types import ChatRequest, Json
 from classifiers.text import text_of
 
+B = TypeVar("B", bound=BaseModel)
 Count = Annotated[int, Field(ge=1)]
 
 NAME_CHARACTERS = 200
@@ -27,31 +28,33 @@ OURS = frozenset({"model", "messages", "tools", "stream", "stream_options"})
 """Body fields that do not go into a ChatRequest's params."""
 
 
-class _Open(BaseModel):
+class Open(BaseModel):
+    """An object of which only some fields are ours to check."""
+
     model_config = ConfigDict(extra="allow", strict=True)
 
 
-class Message(_Open):
+class Message(Open):
     """One message; what else it carries is the model's business."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[dict[str, Any]] | None = None
 
 
-class StreamOptions(_Open):
+class StreamOptions(Open):
     """How to stream."""
 
     include_usage: bool | None = None
 
 
-class ResponseFormat(_Open):
+class ResponseFormat(Open):
     """The form an answer must have."""
 
     type: str
     json_schema: dict[str, Any] | None = None
 
 
-class ChatBody(_Open):
+class ChatBody(Open):
     """The body of POST /v1/chat/completions, as far as Cascade relies on it."""
 
     model: Annotated[str, Field(min_length=1)]
@@ -87,23 +90,42 @@ def parse(body: bytes, headers: Mapping[str, str], request_id: str) -> Call:
     Raises:
         RequestError: naming the field at fault.
     """
+    data = read(body)
+    checked = validated(ChatBody, data)
+    options = checked.stream_options
+    return Call(
+        request=request_of(data, headers, request_id),
+        stream=bool(checked.stream),
+        include_usage=bool(options and options.include_usage),
+    )
+
+
+def read(body: bytes) -> dict[str, Any]:
+    """The JSON object that a body is.
+
+    Raises:
+        RequestError: it is none, or could not be written again for the model.
+    """
     try:
         data = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise RequestError(f"the body is not JSON: {error}") from None
     if not isinstance(data, dict):
         raise RequestError("the body must be a JSON object")
+    refuse_deep_nesting(body, data)
+    return data
+
+
+def validated(shape: type[B], data: Json, at: str = "") -> B:
+    """An object held against its shape; `at` is where in the body it is.
+
+    Raises:
+        RequestError: naming the first field at fault.
+    """
     try:
-        checked = ChatBody.model_validate(data)
+        return shape.model_validate(data)
     except ValidationError as error:
-        raise _first(error, data) from None
-    _refuse_deep_nesting(body, data)
-    options = checked.stream_options
-    return Call(
-        request=_request(data, headers, request_id),
-        stream=bool(checked.stream),
-        include_usage=bool(options and options.include_usage),
-    )
+        raise _first(error, data, at) from None
 
 
 def new_id() -> str:
@@ -114,7 +136,8 @@ def new_id() -> str:
     return f"{time.time_ns() // 1_000_000:011x}{random.getrandbits(48):012x}"
 
 
-def _request(data: dict[str, Any], headers: Mapping[str, str], request_id: str) -> ChatRequest:
+def request_of(data: dict[str, Any], headers: Mapping[str, str], request_id: str) -> ChatRequest:
+    """The request that a valid body of a chat completion stands for."""
     tenant = _bounded(headers.get("x-cascade-tenant") or "default")
     session = headers.get("x-cascade-session") or data.get("user") or _session(tenant, data)
     tags = data.get("metadata") or {}
@@ -151,10 +174,10 @@ def _hashed(text: str) -> str:
     return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=12).hexdigest()
 
 
-def _first(error: ValidationError, data: Json) -> RequestError:
+def _first(error: ValidationError, data: Json, at: str) -> RequestError:
     """The first fault, by the name of its field."""
     fault = error.errors(include_url=False, include_input=False)[0]
-    field = ""
+    field = at
     here: Any = data
     for step in fault["loc"]:
         # pydantic goes on with the member of a union that it tried, which is no field
@@ -169,7 +192,7 @@ def _first(error: ValidationError, data: Json) -> RequestError:
     return RequestError(f"{field}: {fault['msg']}", param=field)
 
 
-def _refuse_deep_nesting(body: bytes, data: Json) -> None:
+def refuse_deep_nesting(body: bytes, data: Json) -> None:
     """Refuse what can be read but not be written again for the model.
 
     Raises:

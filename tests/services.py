@@ -9,10 +9,31 @@ import uvicorn
 
 from cascade.backends.scripted import ScriptedBackend
 from cascade.engine import CascadeEngine
+from cascade.experiments import Arm, Experiment
+from cascade.policies.fixed import FixedPolicy
 from cascade.snapshot import Snapshot
 from serving.app import create_app
 from serving.service import Service
-from tests.engines import MemorySink
+from tests.engines import SMALL_THEN_LARGE, FixedJudge, MemorySink, tier
+
+
+def snapshot(*, small=("four",), large=("4",), judge=None):
+    policies = {
+        "cascade": SMALL_THEN_LARGE.policy,
+        "always-small": FixedPolicy(name="always-small", tier="small"),
+    }
+    arms = {name: Arm(name=None, policy=policy) for name, policy in policies.items()}
+    trial = [
+        Arm(name=name, policy=policy, experiment="auto", weight=1)
+        for name, policy in policies.items()
+    ]
+    return Snapshot(
+        version="v1",
+        tiers={"small": tier("small", *small), "large": tier("large", *large)},
+        judges={"told": judge or FixedJudge(0.9, logprobs=True, top_logprobs=2)},
+        arms=arms,
+        experiments={"auto": Experiment(name="auto", arms=trial)},
+    )
 
 
 class NoServers:

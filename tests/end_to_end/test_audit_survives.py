@@ -13,7 +13,7 @@ from tests.serving.test_config import GOOD
 
 
 @pytest.fixture
-def served(database, tmp_path):  # noqa: F811
+def served(database, tmp_path):
     config = tmp_path / "cascade.yaml"
     config.write_text(GOOD)
     process = CascadeProcess(
@@ -31,7 +31,7 @@ def ask(served, number):
     return number
 
 
-def rows(database, table=requests):  # noqa: F811
+def rows(database, table=requests):
     engine = engine_for(database.url)
     try:
         with engine.connect() as connection:
@@ -40,14 +40,14 @@ def rows(database, table=requests):  # noqa: F811
         engine.dispose()
 
 
-def test_sigterm_loses_nothing(served, database):  # noqa: F811
+def test_sigterm_loses_nothing(served, database):
     asked = ask(served, 25)
     served.stop()
     assert rows(database) == asked
     assert rows(database, attempts) == 2 * asked
 
 
-def test_a_database_that_stops_and_starts_costs_no_row_and_no_request(served, database):  # noqa: F811
+def test_a_database_that_stops_and_starts_costs_no_row_and_no_request(served, database):
     asked = ask(served, 5)
     with database.outage():
         asked += ask(served, 20)
@@ -60,7 +60,7 @@ def test_a_database_that_stops_and_starts_costs_no_row_and_no_request(served, da
     wait_for(lambda: served.get("/readyz")[1]["status"] == "ready", 20, served.said)
 
 
-def test_rows_of_a_killed_service_are_read_back_by_the_next(served, database):  # noqa: F811
+def test_rows_of_a_killed_service_are_read_back_by_the_next(served, database):
     with database.outage():
         asked = ask(served, 10)
         # SIGKILL may take what is in memory, so all of it must have reached the spool.
@@ -72,7 +72,7 @@ def test_rows_of_a_killed_service_are_read_back_by_the_next(served, database):  
     assert rows(database) == asked
 
 
-def test_it_starts_while_the_database_is_down(served, database):  # noqa: F811
+def test_it_starts_while_the_database_is_down(served, database):
     served.stop()
     before = rows(database)
     with database.outage():

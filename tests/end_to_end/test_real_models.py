@@ -7,6 +7,7 @@ import shutil
 import signal
 from pathlib import Path
 
+import anthropic
 import openai
 import pytest
 
@@ -113,6 +114,28 @@ def test_a_stream_is_the_answer_in_pieces(ai, model):
     assert chunks[-1].usage.completion_tokens > 5
 
 
+def test_anthropics_client_is_answered_whole_and_streamed(served):
+    ask = {
+        "model": "cascade",
+        "max_tokens": 24,
+        "messages": [{"role": "user", "content": EASY}],
+        "extra_body": {"temperature": 0},
+    }
+    with anthropic.Anthropic(base_url=served.url, api_key="none", max_retries=0) as client:
+        raw = client.messages.with_raw_response.create(**ask)
+        whole = raw.parse()
+        with client.messages.stream(**ask) as stream:
+            text = "".join(stream.text_stream)
+            streamed = stream.get_final_message()
+    assert "5" in whole.content[0].text
+    assert text == streamed.content[0].text == whole.content[0].text
+    assert streamed.stop_reason == whole.stop_reason == "end_turn"
+    assert raw.headers["x-cascade-tier"] == "small"
+    for usage in (whole.usage, streamed.usage):
+        assert usage.input_tokens + usage.cache_read_input_tokens > 20
+        assert usage.output_tokens > 0
+
+
 def test_a_json_schema_is_kept(ai):
     schema = {
         "type": "object",
@@ -131,6 +154,24 @@ def test_a_json_schema_is_kept(ai):
     )
     person = json.loads(answer.choices[0].message.content)
     assert person == {"name": "Mara", "age": 31}
+
+
+def test_tool_definitions_are_taken_by_both_models(ai):
+    parameters = {"type": "object", "properties": {"place": {"type": "string"}}}
+    tool = {"type": "function", "function": {"name": "weather", "parameters": parameters}}
+    for model in ("small", "large"):
+        answer, headers = ask(ai, EASY, model=model, tools=[tool])
+        message = answer.choices[0].message
+        assert message.content or message.tool_calls
+        assert headers["x-cascade-tier"] == model
+
+
+def test_what_no_tier_can_serve_is_refused_before_any_call(ai):
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    with pytest.raises(openai.BadRequestError, match=r"small does not offer vision; large does"):
+        ask(ai, [image])
+    with pytest.raises(openai.BadRequestError, match=r"a window of 8192 tokens, too short"):
+        ask(ai, "word " * 9000)
 
 
 def test_a_repeated_prompt_is_read_from_the_cache_and_billed_so(served, ai):

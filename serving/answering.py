@@ -1,0 +1,112 @@
+"""The way of a request for an answer: read, find the arm, run the engine, answer.
+
+It is the same for every API that Cascade speaks; an API is a Shape.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+from fastapi import Request, Response
+from starlette.requests import ClientDisconnect
+
+from cascade.errors import CascadeError, RequestTooLargeError
+from cascade.experiments import Arm
+from cascade.result import CascadeResult
+from cascade.run import failure
+from cascade.snapshot import Snapshot
+from cascade.types import ChatRequest, Completion, Failure
+from serving import present
+from serving.schemas import Call
+from serving.service import Service
+from serving.stream import AnswerStream, unless_gone
+
+CLIENT_LEFT = 499
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How one API asks and is answered.
+
+    Attributes:
+        parse: reads a request from its body, its headers and its id.
+        whole: the body of a whole answer; raises CascadeError when it cannot be told.
+        stream: sends a streamed one.
+        error: the body for a failure of the request of that id.
+    """
+
+    parse: Callable[[bytes, Mapping[str, str], str], Call]
+    whole: Callable[[CascadeResult, Completion], dict[str, Any]]
+    stream: type[AnswerStream]
+    error: Callable[[CascadeError | Failure, str], dict[str, Any]]
+
+
+async def answer(http: Request, shape: Shape) -> Response:
+    """Answer a request with the cheapest tier whose answer is good enough.
+
+    Raises:
+        RequestError: the request cannot be read, or names no model.
+    """
+    service: Service = http.app.state.service
+    try:
+        body = await _body(http, service.max_body_bytes)
+    except ClientDisconnect:
+        return Response(status_code=CLIENT_LEFT)
+    call = shape.parse(body, http.headers, http.state.request_id)
+    engine = service.engine
+    call, arm = _assigned(call, engine.snapshot)
+    early = present.early_headers(call.request, arm)
+    if call.stream:
+        return shape.stream(engine.events(call.request, arm), call, early)
+    result = await unless_gone(http.receive, engine.run(call.request, arm))
+    if result is None:
+        return Response(status_code=CLIENT_LEFT)
+    return _whole(result, shape, early)
+
+
+def json_response(
+    data: Any, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """A JSON answer."""
+    return Response(
+        orjson.dumps(data),
+        status_code=status,
+        headers=headers,
+        media_type="application/json",
+    )
+
+
+def _whole(result: CascadeResult, shape: Shape, early: Mapping[str, str]) -> Response:
+    headers = {**early, **present.late_headers(result)}
+    fault = result.error
+    if result.completion is not None:
+        try:
+            return json_response(shape.whole(result, result.completion), 200, headers)
+        except CascadeError as error:
+            fault = failure(error)
+    fault = fault or present.bug(AssertionError())
+    return json_response(shape.error(fault, result.request.id), fault.status, headers)
+
+
+def _assigned(call: Call, snapshot: Snapshot) -> tuple[Call, Arm]:
+    """The call with its sticky unit, and the arm that the unit is in."""
+    request = call.request
+    experiment = snapshot.experiments.get(request.model)
+    unit = _unit(request, experiment.unit) if experiment else ""
+    arm = snapshot.arm(request.model, unit)
+    return replace(call, request=replace(request, unit=unit)), arm
+
+
+def _unit(request: ChatRequest, kind: str) -> str:
+    return {"session": request.session, "tenant": request.tenant, "request": request.id}[kind]
+
+
+async def _body(http: Request, limit: int) -> bytes:
+    pieces, size = [], 0
+    async for piece in http.stream():
+        size += len(piece)
+        if size > limit:
+            raise RequestTooLargeError(f"the body is larger than {limit} bytes")
+        pieces.append(piece)
+    return b"".join(pieces)
