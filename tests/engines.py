@@ -13,7 +13,7 @@ from cascade.protocols import Judge
 from cascade.result import CascadeResult, Event
 from cascade.snapshot import Snapshot
 from cascade.tiers import ModelTier
-from cascade.types import ChatRequest, Completion, Json, Verdict
+from cascade.types import ChatRequest, Completion, Json, Plan, Step, Verdict
 
 
 class MemorySink:
@@ -78,6 +78,20 @@ SMALL_THEN_LARGE = ladder(
     Rung(tier="small", judge="told", accept_at=0.8),
     Rung(tier="large"),
 )
+
+
+LOGPROBS_ONLY = frozenset({"logprobs"})
+"""Capabilities of a tier that takes plain text and tells how sure it was."""
+
+
+class Greedy:
+    """A policy with a bug: it always wants small, whatever it was told."""
+
+    name = "greedy"
+    steps = ()
+
+    def decide(self, request, beliefs, quotes, attempts):
+        return Plan(steps=[Step(tier="small")])
 
 
 class Bench:

@@ -8,7 +8,10 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(
     path
-    for folder in ("cascade", "judges", "classifiers", "serving", "evals", "migrations", "examples")
+    for folder in (
+        *("cascade", "judges", "classifiers", "serving", "evals", "migrations"),
+        *("examples", "benchmarks", "tests"),
+    )
     for path in (ROOT / folder).rglob("*.py")
 )
 
