@@ -168,16 +168,13 @@ async def test_tools_are_called_and_their_results_come_back(connect, stream):
     )
     assert last.content[0].text == "cold"
     asked = service.backend("small").requests[-1]
-    assert asked.tools == [
-        {
-            "type": "function",
-            "function": {
-                "name": "weather",
-                "description": "of a place",
-                "parameters": WEATHER["input_schema"],
-            },
-        }
-    ]
+    [tool] = asked.tools
+    assert tool["type"] == "function"
+    assert tool["function"] == {
+        "name": "weather",
+        "description": "of a place",
+        "parameters": WEATHER["input_schema"],
+    }
     assert asked.messages == [
         {"role": "user", "content": "How cold is it?"},
         {
@@ -191,26 +188,24 @@ async def test_tools_are_called_and_their_results_come_back(connect, stream):
     ]
 
 
+CACHED = {"cache_control": {"type": "ephemeral"}}
+LOOK = [
+    {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"},
+    },
+    {"type": "image", "source": {"type": "url", "url": "https://a/b.png"}},
+    {"type": "text", "text": "look", **CACHED},
+]
+
+
 async def test_everything_the_client_said_reaches_the_model(connect):
     service, ai = await connect()
-    cached = {"cache_control": {"type": "ephemeral"}}
     await ai.messages.create(
         model="always-small",
         max_tokens=50,
-        system=[{"type": "text", "text": "be brief", **cached}],
-        messages=[
-            {
-                "role": "user",
-                "content": [
-                    {
-                        "type": "image",
-                        "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"},
-                    },
-                    {"type": "image", "source": {"type": "url", "url": "https://a/b.png"}},
-                    {"type": "text", "text": "look", **cached},
-                ],
-            }
-        ],
+        system=[{"type": "text", "text": "be brief", **CACHED}],
+        messages=[{"role": "user", "content": LOOK}],
         tools=[WEATHER],
         tool_choice={"type": "any", "disable_parallel_tool_use": True},
         stop_sequences=["x"],
@@ -224,13 +219,13 @@ async def test_everything_the_client_said_reaches_the_model(connect):
     )
     [asked] = service.backend("small").requests
     assert asked.messages == [
-        {"role": "system", "content": [{"type": "text", "text": "be brief", **cached}]},
+        {"role": "system", "content": [{"type": "text", "text": "be brief", **CACHED}]},
         {
             "role": "user",
             "content": [
                 {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
                 {"type": "image_url", "image_url": {"url": "https://a/b.png"}},
-                {"type": "text", "text": "look", **cached},
+                {"type": "text", "text": "look", **CACHED},
             ],
         },
     ]
