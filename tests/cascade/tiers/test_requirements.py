@@ -129,4 +129,4 @@ def test_counting_stops_at_the_window():
     needed = needs(said("a " * 5_000_000))
     began = time.process_time()
     assert tier("t", context_tokens=8192).unfit(needed)
-    assert time.process_time() - began < 0.1
+    assert time.process_time() - began < 0.5
