@@ -32,6 +32,8 @@ from serving.wiring import launches
 
 GRACEFUL_SECONDS = 30
 KEEP_ALIVE_SECONDS = 75
+GC_THRESHOLD = (20_000, 20, 20)
+"""A request makes hundreds of objects that end with it; to look for cycles that often is wasted."""
 
 
 @click.command()
@@ -165,6 +167,7 @@ class _Server(uvicorn.Server):
         # takes tens of milliseconds each time, in which nobody is answered.
         gc.collect()
         gc.freeze()
+        gc.set_threshold(*GC_THRESHOLD)
         if not self.should_exit:
             self._console.print(
                 _welcome(self._listener, time.monotonic() - self._began),
