@@ -79,6 +79,8 @@ class Comparison:
 
     Attributes:
         escalated: share of prompts that the ladder took to the large model.
+        in_vain: how many of those the large model answers wrong.
+        needless: how many of those the small model had answered right.
         mix_share: share of prompts that the mix of equal cost sends to the large model.
         mix_accuracy: its expected share of right answers.
         difference: ladder's accuracy minus the mix's.
@@ -91,6 +93,8 @@ class Comparison:
     large: Standing
     ladder: Standing
     escalated: float
+    in_vain: int
+    needless: int
     mix_share: float
     mix_accuracy: float
     difference: float
@@ -209,6 +213,8 @@ def _comparison(
         large=_standing([row.large for row in rows]),
         ladder=_standing([row.ladder for row in rows]),
         escalated=mean([trial.escalated for trial in trials]),
+        in_vain=sum(trial.escalated and not trial.large_right for trial in trials),
+        needless=sum(trial.escalated and trial.small_right for trial in trials),
         mix_share=mix_share(small, large, ladder.cost),
         mix_accuracy=mix_quality(small, large, ladder.cost),
         difference=_difference(rows),

@@ -58,6 +58,7 @@ def sentences(comparisons: Sequence[Comparison]) -> list[str]:
         ],
     }
     said += [f"{start} {_listed(rows)}." for start, rows in by_finding.items() if rows]
+    said += [_on_escalation(row) for row in overall]
     return said + [f"The ladder {_against_large(row)}." for row in overall]
 
 
@@ -98,6 +99,15 @@ def _listed(rows: Sequence[Comparison]) -> str:
     return ", ".join(
         f"{row.kind} ({row.difference * 100:+.1f}, {_points(row.interval)}, n = {row.total})"
         for row in rows
+    )
+
+
+def _on_escalation(row: Comparison) -> str:
+    """What became of the prompts that went up."""
+    up = round(row.escalated * row.total)
+    return (
+        f"Of the {up} prompts it took up, the large model is wrong on {row.in_vain}, and on "
+        f"{row.needless} the small one had been right."
     )
 
 

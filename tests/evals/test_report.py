@@ -116,3 +116,18 @@ def test_programs_get_the_same_numbers_and_sentences():
     assert data["rows"][0]["ladder"]["accuracy"] == 1.0
     assert data["rows"][0]["interval"] == list(rows[0].interval)
     assert data["rows"][0]["finding"] == "better"
+
+
+def test_what_became_of_escalated_prompts_is_counted():
+    trials = [
+        trial(0, 1, up=True),  # worth it
+        trial(0, 0, up=True),  # in vain
+        trial(1, 0, up=True),  # in vain, and needless
+        trial(1, 1, up=True),  # needless
+        trial(0, 0, up=False),
+        trial(1, 1, up=False),
+    ]
+    assert sentences(compare(trials, ratio=TENTH))[-2] == (
+        "Of the 4 prompts it took up, the large model is wrong on 2, and on 2 the small one had "
+        "been right."
+    )
