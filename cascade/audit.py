@@ -98,7 +98,7 @@ def record(result: CascadeResult) -> AuditRecord:
         id=request.id,
         created_at=result.started_at,
         status=_status(result),
-        requested_model=result.requested_model,
+        requested_model=request.model,
         experiment=result.experiment,
         arm=result.arm,
         policy=result.policy,

@@ -21,7 +21,6 @@ class CascadeResult:
     """
 
     request: ChatRequest
-    requested_model: str
     policy: str
     config_version: str
     experiment: str | None = None

@@ -221,7 +221,6 @@ class Run:
         error = self.error or (None if completion else self._no_answer())
         return CascadeResult(
             request=self.request,
-            requested_model=self.request.model,
             policy=self.arm.policy.name,
             config_version=self.config_version,
             experiment=self.arm.experiment,

@@ -100,10 +100,11 @@ def failed(index: int = 0, **overrides: Any) -> Attempt:
 def result(request_id: str | None = None, **overrides: Any) -> CascadeResult:
     """A request that the small tier answered at once."""
     attempts = overrides.get("attempts", (attempt(),))
+    asked = {"model": overrides.pop("requested_model", "auto")}
+    asked |= {"id": request_id} if request_id else {}
     costs = [each.cost for each in attempts]
     values = {
-        "request": request(**({"id": request_id} if request_id else {})),
-        "requested_model": "auto",
+        "request": request(**asked),
         "policy": "default",
         "config_version": "c0ffee",
         "experiment": "auto",
