@@ -12,6 +12,9 @@ from typing import Any
 from cascade.types import ChatRequest, Choice, Json
 
 _KNOWN = frozenset({"content", "tool_calls", "role"})
+_UNSAID = frozenset({"id", "index", "role", "type"})
+_LONGEST_PIECE = 8
+"""Characters a piece that are more than one token's: with 4 a token on average, two together."""
 
 
 @dataclass(slots=True)
@@ -29,9 +32,9 @@ class _Draft:
         if delta.get("content"):
             self.text.append(delta["content"])
         for call in delta.get("tool_calls") or ():
-            _merge(self.calls.setdefault(call.get("index", 0), {}), call)
+            merge(self.calls.setdefault(call.get("index", 0), {}), call)
         for name in delta.keys() - _KNOWN:
-            _merge(self.extra, {name: delta[name]})
+            merge(self.extra, {name: delta[name]})
         entries = (piece.get("logprobs") or {}).get("content")
         if entries is not None:
             self.logprobs = [*(self.logprobs or ()), *entries]
@@ -64,31 +67,59 @@ def has_content(choices: Sequence[Json]) -> bool:
 
     A token that is only part of a character comes with a log probability and without text.
     """
-    return any((piece.get("logprobs") or {}).get("content") for piece in choices) or any(
-        value
-        for piece in choices
-        for name, value in (piece.get("delta") or {}).items()
-        if name != "role"
-    )
+    for piece in choices:
+        for name, value in (piece.get("delta") or {}).items():
+            if value and name != "role":
+                return True
+        if (piece.get("logprobs") or {}).get("content"):
+            return True
+    return False
+
+
+def is_answer(choices: Sequence[Json]) -> bool:
+    """Whether a chunk carries any of the answer, if only its end."""
+    return has_content(choices) or any(piece.get("finish_reason") for piece in choices)
+
+
+def tokens(chunks: Iterable[Sequence[Json]]) -> int:
+    """How many tokens have come: an estimate for an answer that was cut before it said.
+
+    Every log probability is one token. Without them a piece is one, as most model servers send
+    them, unless the pieces are too long for that: then a token is four characters.
+    """
+    scored = pieces = letters = 0
+    for choices in chunks:
+        for piece in choices:
+            if entries := (piece.get("logprobs") or {}).get("content"):
+                scored += len(entries)
+            elif length := _letters(piece.get("delta")):
+                pieces += 1
+                letters += length
+    return scored + (pieces if letters <= pieces * _LONGEST_PIECE else -(-letters // 4))
 
 
 def characters(choices: Sequence[Json]) -> int:
     """How much text a chunk carries."""
-    return sum(len((piece.get("delta") or {}).get("content") or "") for piece in choices)
+    count = 0
+    for piece in choices:
+        count += len((piece.get("delta") or {}).get("content") or "")
+    return count
 
 
 def presented(request: ChatRequest, choices: Sequence[Json]) -> Sequence[Json]:
     """Chunk choices as the client asked for them: log probabilities only if it wanted them."""
-    if request.params.get("logprobs"):
-        return [
-            {**piece, "logprobs": presented_logprobs(request, piece["logprobs"])}
-            if piece.get("logprobs")
-            else piece
-            for piece in choices
-        ]
-    if any("logprobs" in piece for piece in choices):
-        return [{k: v for k, v in piece.items() if k != "logprobs"} for piece in choices]
+    for piece in choices:
+        if "logprobs" in piece:
+            return [_presented(request, each) for each in choices]
     return choices
+
+
+def _presented(request: ChatRequest, piece: Json) -> Json:
+    if not request.params.get("logprobs"):
+        return {name: value for name, value in piece.items() if name != "logprobs"}
+    if not piece.get("logprobs"):
+        return piece
+    return {**piece, "logprobs": presented_logprobs(request, piece["logprobs"])}
 
 
 def presented_logprobs(request: ChatRequest, logprobs: Json) -> Json:
@@ -101,18 +132,27 @@ def presented_logprobs(request: ChatRequest, logprobs: Json) -> Json:
     return {**logprobs, "content": entries}
 
 
-def _merge(into: dict[str, Any], piece: Mapping[str, Any]) -> None:
+def _letters(value: Any) -> int:
+    """How much text a delta carries, wherever in it."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(_letters(item) for name, item in value.items() if name not in _UNSAID)
+    return sum(map(_letters, value)) if isinstance(value, list) else 0
+
+
+def merge(into: dict[str, Any], piece: Mapping[str, Any]) -> None:
     """Append streamed text to text, streamed objects to objects; anything else replaces."""
     for name, value in piece.items():
         old = into.get(name)
         if isinstance(old, str) and isinstance(value, str) and name not in {"id", "type", "role"}:
             into[name] = old + value
         elif isinstance(old, dict) and isinstance(value, Mapping):
-            _merge(old, value)
+            merge(old, value)
         elif isinstance(old, list) and isinstance(value, list):
             into[name] = [*old, *value]
         elif isinstance(value, Mapping):
             into[name] = {}
-            _merge(into[name], value)
+            merge(into[name], value)
         elif value is not None:
             into[name] = value

@@ -47,6 +47,8 @@ class AttemptRecord:
     cache_read_cost_pico: int | None
     cache_write_cost_pico: int | None
     output_cost_pico: int | None
+    usage_estimated: bool
+    tries: int | None
     cold_premium_pico: int | None
     quoted_pico: int | None
     started_ms: float
@@ -71,6 +73,7 @@ class AuditRecord:
     tenant: str
     session: str
     unit: str
+    idempotency_hash: str | None
     tags: Mapping[str, str]
     prompt_hash: str
     prompt_messages: int
@@ -82,6 +85,7 @@ class AuditRecord:
     belief_flags: Sequence[str]
     features: Mapping[str, float] | None
     cost_pico: int | None
+    baseline_pico: int | None
     duration_ms: float
     overhead_ms: float
     released_characters: int
@@ -106,6 +110,7 @@ def record(result: CascadeResult) -> AuditRecord:
         tenant=request.tenant,
         session=request.session,
         unit=request.unit,
+        idempotency_hash=key_hash(request.idempotency_key),
         tags=dict(request.tags),
         prompt_hash=prompt_hash(request),
         prompt_messages=len(request.messages),
@@ -117,6 +122,7 @@ def record(result: CascadeResult) -> AuditRecord:
         belief_flags=sorted(beliefs.flags) if beliefs else [],
         features=dict(beliefs.features) if beliefs else None,
         cost_pico=pico(result.cost.total) if result.cost else None,
+        baseline_pico=pico(result.baseline.total) if result.baseline else None,
         duration_ms=result.seconds * 1e3,
         overhead_ms=result.overhead_seconds * 1e3,
         released_characters=result.released_characters,
@@ -131,6 +137,11 @@ def prompt_hash(request: ChatRequest) -> str:
     """128-bit hash of messages and tools: equal prompts are found, none can be read."""
     text = json.dumps([request.messages, request.tools], sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def key_hash(key: str) -> str | None:
+    """128-bit hash of an idempotency key, which may be anything a client made up; None for none."""
+    return hashlib.blake2b(key.encode(), digest_size=16).hexdigest() if key else None
 
 
 def pico(dollars: Decimal | None) -> int | None:
@@ -174,6 +185,8 @@ def _attempt(request_id: str, attempt: Attempt) -> AttemptRecord:
         output_tokens=usage.output,
         reasoning_tokens=usage.reasoning,
         **_costs(cost),
+        usage_estimated=attempt.usage_estimated,
+        tries=completion.tries if completion else None,
         cold_premium_pico=pico(attempt.cold_premium),
         quoted_pico=pico(attempt.quote.dollars) if attempt.quote else None,
         started_ms=attempt.started * 1e3,

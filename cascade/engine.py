@@ -5,26 +5,52 @@ judges become attempts, and every request reaches the audit sink, also when noth
 client left. The engine holds no threshold: only a policy accepts.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
 from cascade import posterior
-from cascade.errors import BackendError, BackendProtocolError, EstimatorError, JudgeError
+from cascade.baseline import Baseline
+from cascade.errors import (
+    BackendError,
+    DeadlineError,
+    EstimatorError,
+    JudgeError,
+)
 from cascade.experiments import Arm
+from cascade.pace import Pace
 from cascade.protocols import AuditSink, Judge
-from cascade.result import AttemptFinished, AttemptStarted, CascadeResult, Delta, Event, Finished
+from cascade.result import AttemptFinished, AttemptStarted, CascadeResult, Event, Finished
 from cascade.run import Run
 from cascade.snapshot import Snapshot
+from cascade.tiers import ExpectedTokens
 from cascade.tiers.requirements import needs
-from cascade.types import Beliefs, ChatRequest, Completion, Plan, Verdict, total
+from cascade.tiers.windows import too_long
+from cascade.types import Beliefs, ChatRequest, Chunk, Completion, Cost, Plan, Verdict, total
 
 
 class CascadeEngine:
-    """Answers requests under one configuration."""
+    """Answers requests under one configuration.
 
-    def __init__(self, snapshot: Snapshot, sink: AuditSink) -> None:
+    Args:
+        snapshot: the configuration.
+        sink: takes every result.
+        pace: what was learned of the tiers' speed; nothing yet without one.
+        baseline: what the dearest tier would have warm; nothing yet without one.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        sink: AuditSink,
+        *,
+        pace: Pace | None = None,
+        baseline: Baseline | None = None,
+    ) -> None:
         self.snapshot = snapshot
+        self.pace = pace or Pace()
+        self.baseline = baseline or Baseline()
         self._sink = sink
 
     async def run(self, request: ChatRequest, arm: Arm) -> CascadeResult:
@@ -40,10 +66,11 @@ class CascadeEngine:
         run = Run(request=request, arm=arm, config_version=self.snapshot.version)
         try:
             run.prior = run.beliefs = self._estimate(run)
-            self._survey(run)
+            await self._survey(run)
             async with aclosing(self._climb(run)) as events:
                 async for event in events:
                     yield event
+            run.baseline = self._cost_of_the_dearest(run)
         except BaseException as error:
             self._sink.write(run.interrupted(error))
             raise
@@ -75,73 +102,107 @@ class CascadeEngine:
         except EstimatorError:
             return posterior.prior(tiers, "fallback")
 
-    def _survey(self, run: Run) -> None:
-        """Which tiers can serve the request, and what each would cost."""
+    async def _survey(self, run: Run) -> None:
+        """Which tiers can serve the request, and what each would cost and take."""
         needed = needs(run.request)
-        for name, tier in self.snapshot.tiers.items():
-            if (lack := tier.unfit(needed)) is None:
-                run.quotes[name] = tier.quote(run.request)
+        tokens = ExpectedTokens.of(run.request, needed)
+        tiers = self.snapshot.tiers
+        lacks = {name: lack for name, tier in tiers.items() if (lack := tier.unfit(needed))}
+        wanted = {step.tier for step in run.arm.policy.steps} - lacks.keys()
+        lacks |= await too_long([tiers[name] for name in wanted], run.request)
+        for name, tier in tiers.items():
+            if name in lacks:
+                run.candidates.leave_out(name, lacks[name])
             else:
-                run.unfit[name] = lack
+                run.candidates.add(self.pace.expect(tier.quote(tokens)))
 
     @staticmethod
     def _decide(run: Run) -> Plan:
-        plan = run.arm.policy.decide(run.request, run.beliefs, run.quotes, run.attempts)
-        if plan.steps and plan.steps[0].tier in run.unfit:
+        run.hold_to_budget()
+        candidates, policy = run.candidates, run.arm.policy
+        plan = policy.decide(run.request, run.beliefs, candidates.quotes, run.attempts)
+        if plan.steps and plan.steps[0].tier in candidates.unfit:
             raise RuntimeError(
-                f"policy {run.arm.policy.name!r} asks {plan.steps[0].tier}, which was left out"
+                f"policy {policy.name!r} asks {plan.steps[0].tier}, which was left out"
             )
-        if not run.attempts and (left_out := run.left_out()):
-            # On the first attempt's row, so that the audit log says why a tier was not asked.
-            plan = replace(plan, reason=f"{plan.reason}; {left_out}")
         if plan.steps and run.committed:
             # Text of two models is never joined, so a policy that released one answer is done.
-            raise RuntimeError(
-                f"policy {run.arm.policy.name!r} goes on after it released an answer"
-            )
+            raise RuntimeError(f"policy {policy.name!r} goes on after it released an answer")
+        satisfied = plan.accept is not None and not plan.degraded
+        if not satisfied and (left_out := candidates.news()):
+            # So that the audit log says why a tier was not asked.
+            plan = replace(plan, reason=f"{plan.reason}; {left_out}")
         return plan
 
     async def _attempt(self, run: Run) -> AsyncGenerator[Event]:
         step = run.plan.steps[0]
         judge = self.snapshot.judges[step.judge] if step.judge else None
-        yield AttemptStarted(attempt=run.start(step, held=judge is not None))
+        call = run.start(step, self.snapshot.tiers[step.tier], held=judge is not None)
+        yield AttemptStarted(attempt=run.current)
+        request = run.request.asking(judge.needs) if judge else run.request
+        call.asked = True
         try:
-            async with aclosing(self._ask(run, judge)) as deltas:
-                async for delta in deltas:
-                    yield delta
-        except BackendError as error:
+            stream = call.tier.stream(request)
+            if run.seconds_left is not None:
+                stream = _in_time(run, stream)
+            async with aclosing(stream) as chunks:
+                async for chunk in chunks:
+                    for choices in call.take(chunk):
+                        yield run.release(step.tier, chunk, choices)
+            completion = call.whole()
+        except (BackendError, DeadlineError) as error:
             yield AttemptFinished(attempt=run.fail(error))
             return
+        self.pace.observe(run.answer(completion))
         if judge is not None:
-            await self._judge(run, judge)
+            await self._judge(run, judge, completion)
 
-    async def _ask(self, run: Run, judge: Judge | None) -> AsyncGenerator[Delta]:
-        tier = self.snapshot.tiers[run.current.step.tier]
-        request = run.request.asking(judge.needs) if judge else run.request
-        completion: Completion | None = None
-        async with aclosing(tier.stream(request)) as chunks:
-            async for chunk in chunks:
-                completion = chunk.completion or completion
-                if (delta := run.take(chunk)) is not None:
-                    yield delta
-        if completion is None:
-            raise BackendProtocolError(f"{tier.name}'s stream ended without a completion")
-        cost = tier.price(completion.usage)
-        run.answer(completion, cost, tier.cold_premium(completion.usage, cost))
-
-    async def _judge(self, run: Run, judge: Judge) -> None:
-        completion = run.current.completion
-        if completion is None:
-            raise AssertionError("only whole answers are judged")
-        run.judging()
+    @staticmethod
+    async def _judge(run: Run, judge: Judge, completion: Completion) -> None:
         verdict: Verdict | None = None
         failure: JudgeError | None = None
+        run.judging()
+        limit = asyncio.timeout(run.seconds_left)
         try:
-            answers = completion.each()
-            verdict = _strictest([await judge.judge(run.request, one) for one in answers])
+            async with limit:
+                answers = completion.each()
+                verdict = _strictest([await judge.judge(run.request, one) for one in answers])
         except JudgeError as error:
             failure = error
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            reason = "the time allowed was over before it could tell"
+            verdict = Verdict(judge=judge.name, score=None, reason=reason, cost=None)
         run.judged(verdict, failure)
+
+    def _cost_of_the_dearest(self, run: Run) -> Cost | None:
+        quote, answer = run.candidates.dearest, run.completion
+        if quote is None or answer is None:
+            return None
+        prices = self.snapshot.tiers[quote.tier].prices
+        return self.baseline.cost(quote, prices, run.request, answer) if prices else None
+
+
+async def _in_time(run: Run, stream: AsyncGenerator[Chunk]) -> AsyncGenerator[Chunk]:
+    """The chunks, unless the time is over before any of them was released.
+
+    Raises:
+        DeadlineError: it is over, and the call is cancelled.
+    """
+    async with aclosing(stream) as chunks:
+        while True:
+            limit = asyncio.timeout(None if run.committed else run.seconds_left)
+            try:
+                async with limit:
+                    chunk = await anext(chunks)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                if not limit.expired():
+                    raise
+                raise DeadlineError("the time allowed was over before it answered") from None
+            yield chunk
 
 
 def _strictest(verdicts: Sequence[Verdict]) -> Verdict:

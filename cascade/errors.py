@@ -5,7 +5,11 @@
     ├── RequestError                  400: the client must change the request; names the field
     │   ├── UnknownModelError         404: no experiment, policy or tier of that name
     │   ├── RequestTooLargeError      413: the body is larger than the service takes
-    │   └── NoFitError                400: no tier can serve it; says what each one lacks
+    │   ├── RequestTimeoutError       408: the body did not come in
+    │   ├── MediaTypeError            415: the body is said to be something else than JSON
+    │   ├── NoFitError                400: no tier can serve it; says what each one lacks
+    │   └── BudgetError               400: what it may cost or take is too little for any call
+    ├── DeadlineError                 504: the time that the client gave it is over
     ├── NoAnswerError                 every model that was asked failed
     ├── StreamBrokenError             502: the model failed after text had been released
     ├── EstimatorError                the estimator could not estimate; the prior is used
@@ -20,6 +24,7 @@
         ├── BackendCoolingDownError   503: not asked, it failed too often just now
         ├── BackendServerError        502: retry helps
         ├── BackendProtocolError      502: what came back is no answer; retry helps
+        │   └── BackendToolCallError      the model calls a tool in a way that cannot be carried out
         ├── BackendRefusedError       400: the model refused the request; retrying does not help
         └── BackendAuthError          500: our credentials are wrong; retrying does not help
 
@@ -84,10 +89,37 @@ class RequestTooLargeError(RequestError):
     code = "request_too_large"
 
 
+class RequestTimeoutError(RequestError):
+    """The body stopped coming in before it was whole."""
+
+    status = 408
+    code = "request_timeout"
+
+
+class MediaTypeError(RequestError):
+    """The headers say that the body is something else than JSON."""
+
+    status = 415
+    code = "unsupported_media_type"
+
+
 class NoFitError(RequestError):
     """No tier that the model name stands for can serve the request."""
 
     code = "no_tier_fits"
+
+
+class BudgetError(RequestError):
+    """What the request may cost or take is too little for any call."""
+
+    code = "budget_too_small"
+
+
+class DeadlineError(CascadeError):
+    """The time that the client gave the request is over."""
+
+    status = 504
+    code = "deadline_exceeded"
 
 
 class NoAnswerError(CascadeError):
@@ -138,12 +170,16 @@ class BackendError(CascadeError):
     Attributes:
         retryable: asking again may help.
         may_have_cost: the model may have worked, and be billed, before it failed.
+        tries: how often the model was asked until this error.
+        unreported_tries: of the tries before the last, those that may have been billed.
     """
 
     status = 502
     code = "upstream_error"
     retryable: ClassVar[bool] = False
     may_have_cost: bool = False
+    tries: int = 1
+    unreported_tries: int = 0
 
 
 class BackendConnectionError(BackendError):
@@ -205,6 +241,12 @@ class BackendProtocolError(BackendError):
     code = "upstream_protocol"
     retryable = True
     may_have_cost = True
+
+
+class BackendToolCallError(BackendProtocolError):
+    """The model calls a tool that the request does not have, or with arguments that are no JSON."""
+
+    code = "invalid_tool_call"
 
 
 class BackendRefusedError(BackendError):

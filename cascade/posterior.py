@@ -1,7 +1,8 @@
 """Each tier's probability of an acceptable answer, before any call and after each verdict.
 
-With one judge and no fitted covariance, a calibrated score *is* the probability of the judged tier
-and says nothing of the others.
+A calibrated score *is* the probability of the judged tier. Of the others a verdict speaks only if
+its judge was fitted for that, jointly with the score: what makes the small model doubt an answer is
+often what the large one fails at too.
 """
 
 from collections.abc import Iterable
@@ -22,4 +23,4 @@ def update(beliefs: Beliefs, tier: str, verdict: Verdict | None) -> Beliefs:
     """Beliefs after the tier's answer was judged; unchanged when the judge cannot tell."""
     if verdict is None or verdict.score is None:
         return beliefs
-    return replace(beliefs, mean={**beliefs.mean, tier: verdict.score})
+    return replace(beliefs, mean={**beliefs.mean, **verdict.others, tier: verdict.score})

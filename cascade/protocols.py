@@ -23,8 +23,25 @@ from cascade.types import (
 )
 
 
+class Tokenizer(Protocol):
+    """Counts prompts as one model does."""
+
+    async def count(self, request: ChatRequest) -> int | None:
+        """Tokens of the prompt, chat template and tools included, media left out.
+
+        None when they cannot be told now; a request is never kept waiting for longer than a second.
+        """
+        ...
+
+
 class Backend(Protocol):
-    """A model that can be asked."""
+    """A model that can be asked.
+
+    Attributes:
+        tokenizer: counts prompts as the model does, if there is a way to ask; wrappers have none.
+    """
+
+    tokenizer: Tokenizer | None = None
 
     def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk]:
         """Ask; the last chunk carries the completion.

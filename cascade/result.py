@@ -14,6 +14,8 @@ class CascadeResult:
         beliefs: what was believed before any call; the verdicts are on the attempts.
         completion: the answer given; None when there is none.
         cost: of all attempts; None when any is unknown.
+        baseline: what the dearest tier that could serve the request would have cost, its own warm
+            prefix included; None when that is unknown.
         reason: why this answer was taken.
         overhead_seconds: time that was not spent waiting for models.
         released_characters: how much text the client had been sent.
@@ -29,6 +31,7 @@ class CascadeResult:
     attempts: Sequence[Attempt] = ()
     completion: Completion | None = None
     cost: Cost | None = FREE
+    baseline: Cost | None = None
     reason: str = ""
     degraded: bool = False
     cancelled: bool = False

@@ -6,16 +6,21 @@ answer, a failure, a client that leaves, a bug) there is a result to audit.
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from typing import Any
 
 from cascade import posterior
-from cascade.answers import assemble, characters, has_content, presented
+from cascade.answers import characters, presented
+from cascade.call import Call
+from cascade.candidates import Candidates
 from cascade.errors import (
     BackendError,
     BackendRefusedError,
+    BackendToolCallError,
+    BudgetError,
     CascadeError,
+    DeadlineError,
     JudgeError,
     NoAnswerError,
     NoFitError,
@@ -23,8 +28,9 @@ from cascade.errors import (
 )
 from cascade.experiments import Arm
 from cascade.result import CascadeResult, Delta
+from cascade.tiers import ModelTier
+from cascade.tool_calls import ToolCallGate
 from cascade.types import (
-    FREE,
     Attempt,
     Beliefs,
     ChatRequest,
@@ -32,14 +38,17 @@ from cascade.types import (
     Completion,
     Cost,
     Failure,
+    Json,
     Kind,
     Outcome,
     Plan,
-    Quote,
     Step,
     Verdict,
     total,
 )
+
+_NOTHING = Beliefs(mean={})
+_INVALID = (BackendRefusedError, BackendToolCallError)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,31 +58,35 @@ class Run:
     Attributes:
         prior: what was believed before any call.
         beliefs: the same after the verdicts so far.
-        quotes: of the tiers that can serve the request.
-        unfit: why the others cannot, by tier.
+        candidates: the tiers that may be asked, and why the others may not.
         current: the answer attempt made last.
         committed: whether anything was released to the client.
         released: characters released.
+        baseline: see CascadeResult.
         error: set once the request cannot be answered any more.
     """
 
     request: ChatRequest
     arm: Arm
     config_version: str
-    prior: Beliefs = field(default_factory=lambda: Beliefs(mean={}))
-    beliefs: Beliefs = field(default_factory=lambda: Beliefs(mean={}))
-    quotes: dict[str, Quote] = field(default_factory=dict)
-    unfit: dict[str, str] = field(default_factory=dict)
+    prior: Beliefs = _NOTHING
+    beliefs: Beliefs = _NOTHING
+    candidates: Candidates = field(init=False)
     attempts: list[Attempt] = field(default_factory=list)
     plan: Plan = field(default_factory=Plan)
     committed: bool = False
     released: int = 0
+    baseline: Cost | None = None
     error: CascadeError | None = None
     _began: float = field(default_factory=time.perf_counter)
     _started_at: float = field(default_factory=time.time)
-    _chunks: list[Chunk] = field(default_factory=list)
-    _held: dict[int, list[Chunk]] = field(default_factory=dict)
+    _call: Call | None = None
+    _held: dict[int, Call] = field(default_factory=dict)
     _answering: int = -1
+    _judging_since: float | None = None
+
+    def __post_init__(self) -> None:
+        self.candidates = Candidates(steps=self.arm.policy.steps)
 
     @property
     def elapsed(self) -> float:
@@ -81,60 +94,67 @@ class Run:
         return time.perf_counter() - self._began
 
     @property
+    def seconds_left(self) -> float | None:
+        """Until the client's deadline; None without one."""
+        budget = self.request.budget
+        if budget is None or budget.seconds is None:
+            return None
+        return max(0.0, budget.seconds - self.elapsed)
+
+    @property
     def current(self) -> Attempt:
         """The answer attempt made last."""
         return self.attempts[self._answering]
 
-    def left_out(self) -> str:
-        """Why tiers of the policy are not asked; empty when all of them may be."""
-        wanted = dict.fromkeys(step.tier for step in self.arm.policy.steps)
-        return "; ".join(f"{name} {self.unfit[name]}" for name in wanted if name in self.unfit)
+    @property
+    def completion(self) -> Completion | None:
+        """The answer that the policy took, if the request can still be answered with it."""
+        accepted = self.plan.accept
+        return None if accepted is None or self.error else self.attempts[accepted].completion
 
-    def start(self, step: Step, *, held: bool) -> Attempt:
+    def hold_to_budget(self) -> None:
+        """Leave out the tiers whose next call does not fit into what the client allows."""
+        if self.request.budget is not None:
+            self.candidates.hold_to(self.request.budget, self.attempts, self.elapsed)
+
+    def start(self, step: Step, tier: ModelTier, *, held: bool) -> Call:
         """A tier is about to be asked; its answer waits for a judge or goes out as it comes."""
         self._answering = len(self.attempts)
-        self._chunks = []
+        quote = self.candidates.quotes.get(step.tier)
+        gate = None if held else ToolCallGate(self.request.tools)
+        call = self._call = Call(tier=tier, quote=quote, gate=gate)
         if held:
-            self._held[self._answering] = self._chunks
-        attempt = Attempt(
-            index=self._answering,
-            kind=Kind.ANSWER,
-            step=step,
-            reason=self.plan.reason,
-            quote=self.quotes.get(step.tier),
-            started=self.elapsed,
+            self._held[self._answering] = call
+        self.attempts.append(
+            Attempt(
+                index=self._answering,
+                kind=Kind.ANSWER,
+                step=step,
+                reason=self.plan.reason,
+                quote=quote,
+                started=call.began - self._began,
+            )
         )
-        self.attempts.append(attempt)
-        return attempt
+        return call
 
-    def take(self, chunk: Chunk) -> Delta | None:
-        """A piece of the answer came: keep it, and return it if it goes out at once."""
-        finishing = any(piece.get("finish_reason") for piece in chunk.choices)
-        if not has_content(chunk.choices) and not finishing:
-            return None
-        if self.current.first_token_seconds is None:
-            self._set(first_token_seconds=self.elapsed - self.current.started)
-        self._chunks.append(chunk)
-        held = self._answering in self._held
-        return None if held else self._release(self.current.step.tier, chunk)
-
-    def answer(
-        self, completion: Completion, cost: Cost | None, cold_premium: Decimal | None
-    ) -> None:
+    def answer(self, completion: Completion) -> Attempt:
         """The answer came in whole."""
-        self._set(
+        call = self._under_way()
+        cost = call.tier.price(completion.usage)
+        self._end(
             completion=completion,
             cost=None if completion.unreported_tries else cost,
-            cold_premium=cold_premium,
-            seconds=self.elapsed - self.current.started,
+            cold_premium=call.tier.cold_premium(completion.usage, cost),
         )
+        return self.current
 
-    def fail(self, error: BackendError) -> Attempt:
-        """The tier failed; after text was released, so did the request."""
-        refused = isinstance(error, BackendRefusedError)
-        outcome = Outcome.INVALID if refused else Outcome.BACKEND_ERROR
-        self._break_off(outcome, may_have_cost=error.may_have_cost)
-        self._set(error=failure(error))
+    def fail(self, error: BackendError | DeadlineError) -> Attempt:
+        """The tier failed or took too long; after text was released, so did the request."""
+        cut = self._under_way().cut(error if isinstance(error, BackendError) else None)
+        outcome = Outcome.INVALID if isinstance(error, _INVALID) else Outcome.BACKEND_ERROR
+        if isinstance(error, DeadlineError):
+            outcome = Outcome.CANCELLED
+        self._end(outcome=outcome, error=failure(error), **cut._asdict())
         if self.committed:
             self.error = StreamBrokenError(
                 f"{self.current.step.tier} broke off after {self.released} characters: "
@@ -143,32 +163,37 @@ class Run:
         return self.current
 
     def judging(self) -> None:
-        """A judge looks at the answer: an attempt of its own, whose cost is not known yet."""
+        """A judge looks at the answer."""
+        self._judging_since = self.elapsed
+
+    def judged(self, verdict: Verdict | None, error: JudgeError | None) -> None:
+        """The judge spoke or failed."""
+        spoke = verdict or error
+        self._judge_attempt(
+            outcome=Outcome.JUDGE_ERROR if error else None,
+            verdict=verdict,
+            error=failure(error) if error else None,
+            cost=spoke.cost if spoke else None,
+        )
+        self._set(verdict=verdict)
+        self.beliefs = posterior.update(self.beliefs, self.current.step.tier, verdict)
+
+    def _judge_attempt(self, **known: Any) -> None:
+        """The judge's work is an attempt of its own."""
+        since, self._judging_since = self._judging_since, None
+        if since is None:
+            raise AssertionError("no judge was asked")
         self.attempts.append(
             Attempt(
                 index=len(self.attempts),
                 kind=Kind.JUDGE,
                 step=self.current.step,
                 reason=f"judges attempt {self._answering}",
-                cost=None,
-                started=self.elapsed,
+                started=since,
+                seconds=self.elapsed - since,
+                **known,
             )
         )
-
-    def judged(self, verdict: Verdict | None, error: JudgeError | None) -> None:
-        """The judge spoke or failed."""
-        judge = self.attempts[-1]
-        spoke = verdict or error
-        self.attempts[-1] = replace(
-            judge,
-            outcome=Outcome.JUDGE_ERROR if error else None,
-            verdict=verdict,
-            error=failure(error) if error else None,
-            cost=spoke.cost if spoke else None,
-            seconds=self.elapsed - judge.started,
-        )
-        self._set(verdict=verdict)
-        self.beliefs = posterior.update(self.beliefs, self.current.step.tier, verdict)
 
     def settle(self) -> Attempt | None:
         """The policy has spoken on the last answer: its outcome is known now."""
@@ -186,22 +211,21 @@ class Run:
         if self.plan.accept is None:
             return
         tier = self.attempts[self.plan.accept].step.tier
-        for chunk in self._held.get(self.plan.accept, ()):
-            yield self._release(tier, chunk)
+        if (call := self._held.get(self.plan.accept)) is not None:
+            for chunk in call.chunks:
+                yield self.release(tier, chunk, chunk.choices)
 
     def interrupted(self, error: BaseException) -> CascadeResult:
         """The result when the client left, the service stops, or there is a bug."""
         left = isinstance(error, GeneratorExit | asyncio.CancelledError)
-        last = self.attempts[-1] if self.attempts else None
-        if last is not None and last.kind is Kind.JUDGE and not (last.verdict or last.error):
-            outcome = Outcome.CANCELLED if left else Outcome.JUDGE_ERROR
-            seconds = self.elapsed - last.started
-            self.attempts[-1] = replace(last, outcome=outcome, seconds=seconds)
-        if self._answering >= 0 and self.current.outcome is None:
-            if self.current.completion is None:
-                self._break_off(Outcome.CANCELLED, may_have_cost=True)
-            else:
-                self._set(outcome=Outcome.CANCELLED)
+        if self._judging_since is not None:
+            self._judge_attempt(
+                outcome=Outcome.CANCELLED if left else Outcome.JUDGE_ERROR, cost=None
+            )
+        if self._call is not None:
+            self._end(outcome=Outcome.CANCELLED, **self._call.cut(None)._asdict())
+        elif self._answering >= 0 and self.current.outcome is None:
+            self._set(outcome=Outcome.CANCELLED)
         return replace(
             self.result(),
             completion=None,
@@ -214,8 +238,7 @@ class Run:
 
     def result(self) -> CascadeResult:
         """Everything that is known once the policy is done."""
-        accepted = None if self.plan.accept is None else self.attempts[self.plan.accept]
-        completion = accepted.completion if accepted and self.error is None else None
+        completion = self.completion
         waited = sum(a.seconds for a in self.attempts if a.kind is Kind.ANSWER)
         seconds = self.elapsed
         error = self.error or (None if completion else self._no_answer())
@@ -229,6 +252,7 @@ class Run:
             attempts=tuple(self.attempts),
             completion=completion,
             cost=total([attempt.cost for attempt in self.attempts]),
+            baseline=self.baseline,
             reason=self.plan.reason,
             degraded=self.plan.degraded,
             started_at=self._started_at,
@@ -239,43 +263,44 @@ class Run:
         )
 
     def _no_answer(self) -> CascadeError:
-        if not self.attempts and (left_out := self.left_out()):
+        left_out = self.candidates.why()
+        if not self.attempts and left_out:
+            if self.candidates.over_budget:
+                return BudgetError(f"the budget is too small for any call: {left_out}")
             return NoFitError(f"no tier can serve this request: {left_out}")
         failures = [a for a in self.attempts if a.kind is Kind.ANSWER and a.error is not None]
-        told = "; ".join(f"{a.step.tier}: {a.error.message}" for a in failures if a.error)
+        told = [f"{a.step.tier}: {a.error.message}" for a in failures if a.error]
+        message = f"no model answered ({'; '.join([*told, *filter(None, [left_out])])})"
+        if self.seconds_left == 0.0:
+            return DeadlineError(message)
         last = failures[-1].error if failures else None
-        message = f"no model answered ({told})"
         if last is None:
             return NoAnswerError(message)
         return NoAnswerError(message, status=last.status, retry_after=last.retry_after)
 
-    def _break_off(self, outcome: Outcome, *, may_have_cost: bool) -> None:
-        """The current call ended before its answer was whole; what came so far is kept as partial.
+    def _under_way(self) -> Call:
+        if self._call is None:
+            raise AssertionError("no call is under way")
+        return self._call
 
-        What a cut call cost was not reported, so it is unknown, unless it cannot have cost a thing.
-        """
-        partial = None
-        if self._chunks:
-            partial = Completion(
-                choices=assemble(chunk.choices for chunk in self._chunks),
-                tier=self.current.step.tier,
-                partial=True,
-            )
+    def _end(self, **changes: Any) -> None:
+        """The call is over."""
+        call, self._call = self._under_way(), None
         self._set(
-            outcome=outcome,
-            completion=partial,
-            cost=None if partial or may_have_cost else FREE,
-            seconds=self.elapsed - self.current.started,
+            seconds=time.perf_counter() - call.began,
+            first_token_seconds=call.first_token_seconds,
+            **changes,
         )
 
-    def _release(self, tier: str, chunk: Chunk) -> Delta:
+    def release(self, tier: str, chunk: Chunk, choices: Sequence[Json]) -> Delta:
+        """A piece of the answer goes out, and cannot be taken back."""
         self.committed = True
-        self.released += characters(chunk.choices)
+        self.released += characters(choices)
         model = chunk.model or tier
-        return Delta(tier=tier, model=model, choices=presented(self.request, chunk.choices))
+        return Delta(tier=tier, model=model, choices=presented(self.request, choices))
 
-    def _set(self, **changes: object) -> None:
-        self.attempts[self._answering] = replace(self.current, **changes)  # type: ignore[arg-type]
+    def _set(self, **changes: Any) -> None:
+        self.attempts[self._answering] = replace(self.current, **changes)
 
 
 def failure(error: BaseException) -> Failure:

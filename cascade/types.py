@@ -99,10 +99,17 @@ def total(costs: Sequence[Cost | None]) -> Cost | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What the client allows for one request; None is no limit."""
+    """What the client allows and wants of one request; None where it did not say.
+
+    Attributes:
+        dollars: no call is begun whose expected bill would bring the request above it.
+        seconds: from the request's arrival; no call is begun that is not expected to end in time.
+        quality: the lowest probability of being acceptable at which an answer is taken.
+    """
 
     dollars: Decimal | None = None
     seconds: float | None = None
+    quality: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +126,7 @@ class ChatRequest:
         session: the conversation it belongs to.
         unit: sticky key of experiment assignment.
         budget: the client's limits, if it stated any.
+        idempotency_key: the client's name for this request and its repetitions; empty without one.
         tags: labels the client put on the request.
     """
 
@@ -131,6 +139,7 @@ class ChatRequest:
     session: str = ""
     unit: str = ""
     budget: Budget | None = None
+    idempotency_key: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
 
     def asking(self, needs: Json) -> "ChatRequest":
@@ -172,6 +181,7 @@ class Completion:
         replica: which of the tier's servers answered.
         usage: tokens by bucket.
         partial: True when the stream ended before the model did.
+        tries: how often the upstream was asked for it.
         unreported_tries: failed tries before this answer that may have been billed and did not say
             for what; with any, what the call cost is unknown.
     """
@@ -182,6 +192,7 @@ class Completion:
     replica: str | None = None
     usage: Usage = field(default_factory=Usage)
     partial: bool = False
+    tries: int = 1
     unreported_tries: int = 0
 
     @property
@@ -268,6 +279,8 @@ class Verdict:
     Attributes:
         judge: the judge's name.
         score: in [0, 1], higher is better; None means that the judge cannot tell.
+        others: what it says of tiers that did not give this answer: P(their answer would be
+            acceptable), by tier.
         features: numbers the score came from.
         final: no further judge needs to be asked.
         reason: one sentence for the person who reads the audit log.
@@ -276,6 +289,7 @@ class Verdict:
 
     judge: str
     score: float | None
+    others: Mapping[str, float] = field(default_factory=dict)
     features: Mapping[str, float] = field(default_factory=dict)
     final: bool = False
     reason: str = ""
@@ -348,6 +362,8 @@ class Attempt:
         reason: why the policy made it.
         threshold: the score its verdict was held against.
         cost: None when it is unknown.
+        usage_estimated: the upstream did not say what the call used, so tokens and cost are what it
+            is estimated to have used by the time it was cut.
         started: seconds after the request began.
         seconds: how long it took.
         first_token_seconds: until the first piece of the answer; None when none came.
@@ -365,6 +381,7 @@ class Attempt:
     error: Failure | None = None
     cost: Cost | None = FREE
     cold_premium: Decimal | None = None
+    usage_estimated: bool = False
     started: float = 0.0
     seconds: float = 0.0
     first_token_seconds: float | None = None

@@ -8,8 +8,9 @@ then by its status. litellm is not imported here; classes are known by name.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 
+from cascade.backends.retry_after import seconds_to_wait
 from cascade.errors import (
     BackendAuthError,
     BackendConnectionError,
@@ -150,15 +151,12 @@ def _by_cause(error: BaseException, *, begun: bool) -> type[BackendError] | None
 
 
 def _retry_after(error: BaseException) -> float | None:
-    """Seconds of the Retry-After header, wherever litellm has put the headers."""
+    """Seconds until the provider wants to be asked again, wherever litellm has put the headers."""
     response = getattr(error, "response", None)
     for headers in (
         getattr(error, "litellm_response_headers", None),
         getattr(response, "headers", None),
     ):
-        value: Any = (headers or {}).get("retry-after")
-        try:
-            return float(value)
-        except (TypeError, ValueError):
-            continue
+        if (seconds := seconds_to_wait(headers or {})) is not None:
+            return seconds
     return None

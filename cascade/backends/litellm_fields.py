@@ -22,7 +22,26 @@ _LABELS: Final = frozenset(
         "user",
     }
 )
-"""Fields that tell OpenAI's platform something and do not touch the answer."""
+"""All that is left out unseen, where a provider has no place for it.
+
+These tell OpenAI's platform something and do not touch the answer. Every other field of a request
+goes out, or the request is refused.
+"""
+
+_AS_USUAL: Final[Json] = {
+    "frequency_penalty": 0,
+    "logit_bias": {},
+    "logprobs": False,
+    "n": 1,
+    "presence_penalty": 0,
+    "response_format": {"type": "text"},
+    "service_tier": "auto",
+    "tool_choice": "auto",
+}
+"""Values that ask for what happens anyway: clients send them by habit, and nothing is lost."""
+
+_LOST: Final = frozenset({("cohere_chat", "tool_choice")})
+"""(provider, field) that litellm says it translates, and then leaves out."""
 
 _FIELDS: Final = frozenset(
     {
@@ -97,7 +116,8 @@ class Dialect:
                 f"litellm knows no provider of {model!r}: write it as provider/model", param="model"
             ) from None
         known = litellm.get_supported_openai_params(model=name, custom_llm_provider=provider)
-        fields = _FIELDS.intersection(known or ())
+        lost = {field for who, field in _LOST if who == provider}
+        fields = _FIELDS.intersection(known or ()) - lost
         if provider in {"openai", "azure", *litellm.openai_compatible_providers}:
             return cls(translates=fields, open_body=True)
         return cls(translates=fields | _PROVIDERS_OWN)
@@ -112,7 +132,12 @@ class Dialect:
         rest = {name: value for name, value in params.items() if name not in self.translates}
         if self.open_body:
             return fields, rest
-        lost = [name for name in rest if name not in _LABELS and rest[name] is not None]
+        lost = [n for n, value in rest.items() if n not in _LABELS and not _says_nothing(n, value)]
         if lost:
             raise BackendRefusedError(f"this model takes no {', '.join(sorted(lost))}")
         return fields, {}
+
+
+def _says_nothing(name: str, value: Any) -> bool:
+    """Whether leaving the field out asks for the same."""
+    return value is None or (name in _AS_USUAL and value == _AS_USUAL[name])

@@ -6,35 +6,32 @@ once, and a client that leaves frees the model's slot. Connections are pooled an
 
 import asyncio
 import io
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import Any
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
+from hashlib import blake2b
+from typing import Any, Literal
 
 import aiohttp
 import orjson
 
 from cascade.answers import assemble
+from cascade.backends.http_errors import message_of, refusal, short, translated
+from cascade.backends.payload import payload
+from cascade.backends.server_tokenizer import ServerTokenizer
 from cascade.backends.sse import EventLines
 from cascade.backends.usage import from_openai
 from cascade.errors import (
-    BackendAuthError,
     BackendConnectionError,
-    BackendError,
-    BackendOverloadedError,
     BackendProtocolError,
-    BackendRefusedError,
     BackendServerError,
     BackendTimeoutError,
-    BackendUnreachableError,
     ConfigError,
 )
 from cascade.protocols import Backend
 from cascade.types import ChatRequest, Chunk, Completion, Json
 
-_ERROR_TEXT = 500
 _AFTER_DONE_SECONDS = 0.1
 _KEEP_ALIVE_SECONDS = 4.0  # llama.cpp and vLLM close idle connections after five
-_ONE_WRITE_BYTES = 1 << 20
 
 
 class OpenAIHttpBackend(Backend):
@@ -47,6 +44,8 @@ class OpenAIHttpBackend(Backend):
         connect_seconds: until the connection stands.
         first_token_seconds: until the first piece of the answer.
         total_seconds: until the whole answer.
+        tokenizer: whose way of counting a prompt the server knows, if any.
+        salt_key: a secret; with one, each tenant's requests get a `cache_salt` of its own.
     """
 
     def __init__(
@@ -55,6 +54,8 @@ class OpenAIHttpBackend(Backend):
         url: str,
         model: str,
         api_key: str | None = None,
+        tokenizer: Literal["none", "llama_cpp", "vllm"] = "none",
+        salt_key: bytes | None = None,
         connect_seconds: float = 3.0,
         first_token_seconds: float = 120.0,
         total_seconds: float = 600.0,
@@ -68,15 +69,21 @@ class OpenAIHttpBackend(Backend):
             self._headers["Authorization"] = f"Bearer {api_key}"
         self._first_token_seconds = first_token_seconds
         self._timeout = aiohttp.ClientTimeout(total=total_seconds, sock_connect=connect_seconds)
+        self._salt_key = salt_key
         self._session: aiohttp.ClientSession | None = None
+        self.tokenizer = (
+            None
+            if tokenizer == "none"
+            else ServerTokenizer(tokenizer, url=url, model=model, session=self._open)
+        )
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk]:
         """Ask the server; pieces as they come, then the completion."""
-        with _translated(self._endpoint):
+        with translated(self._endpoint):
             response, piece = await self._begin(request)
             async with response:
                 if not response.ok:
-                    raise _refusal(response, await response.read())
+                    raise refusal(response, await response.read())
                 answer = _Answer(replica=f"{response.url.host}:{response.url.port}")
                 lines = EventLines()
                 while piece:
@@ -145,9 +152,19 @@ class OpenAIHttpBackend(Backend):
         }
         if request.tools is not None:
             body["tools"] = request.tools
-        data = orjson.dumps(body)
-        # Bytes go out in one write; a large prompt goes piece by piece, so that others get a turn.
-        return data if len(data) <= _ONE_WRITE_BYTES else io.BytesIO(data)
+        if self._salt_key is not None:
+            body["cache_salt"] = _salt(self._salt_key, request)
+        return payload(body)
+
+
+def _salt(key: bytes, request: ChatRequest) -> str:
+    """A tenant's own salt, which no other tenant can find out or send.
+
+    What the client sent divides its tenant's cache further; as it came it would be a salt that
+    another tenant may send as well.
+    """
+    parts = [request.tenant, request.params.get("cache_salt")]
+    return blake2b(orjson.dumps(parts), key=key, digest_size=16).hexdigest()
 
 
 class _Answer:
@@ -167,11 +184,11 @@ class _Answer:
         try:
             data = orjson.loads(event)
         except orjson.JSONDecodeError:
-            raise BackendProtocolError(f"not JSON in the stream: {_short(event)}") from None
+            raise BackendProtocolError(f"not JSON in the stream: {short(event)}") from None
         if not _is_chunk(data):
-            raise BackendProtocolError(f"not a chunk of an answer: {_short(event)}")
+            raise BackendProtocolError(f"not a chunk of an answer: {short(event)}")
         if data.get("error"):
-            raise BackendServerError(f"error in the stream: {_message(event)}")
+            raise BackendServerError(f"error in the stream: {message_of(event)}")
         choices = data.get("choices") or ()
         self._model = data.get("model") or self._model
         self._usage = data.get("usage") or self._usage
@@ -227,53 +244,3 @@ async def _read_to_the_end(response: aiohttp.ClientResponse) -> None:
         async with asyncio.timeout(_AFTER_DONE_SECONDS):
             while await response.content.readany():
                 pass
-
-
-@contextmanager
-def _translated(endpoint: str) -> Iterator[None]:
-    """Connection trouble as BackendErrors; anything unknown stays what it is."""
-    try:
-        yield
-    except aiohttp.ServerTimeoutError as error:
-        raise BackendTimeoutError(f"{endpoint}: {error}") from error
-    except TimeoutError as error:
-        raise BackendTimeoutError(f"{endpoint} took too long") from error
-    except aiohttp.ClientConnectorError as error:
-        raise BackendUnreachableError(f"{endpoint}: {error}") from error
-    except aiohttp.ClientError as error:
-        raise BackendConnectionError(f"{endpoint}: {error}") from error
-
-
-def _refusal(response: aiohttp.ClientResponse, body: bytes) -> BackendError:
-    """The error that a status other than 200 stands for."""
-    status = response.status
-    message = f"{response.url} answered {status}: {_message(body)}"
-    if status == 429:  # noqa: PLR2004
-        return BackendOverloadedError(message, retry_after=_seconds(response))
-    if status in {401, 403}:
-        return BackendAuthError(message)
-    if status == 408:  # noqa: PLR2004
-        return BackendTimeoutError(message)
-    if status in {400, 413, 415, 422}:
-        return BackendRefusedError(message)
-    return BackendServerError(message)
-
-
-def _seconds(response: aiohttp.ClientResponse) -> float | None:
-    try:
-        return float(response.headers.get("Retry-After", ""))
-    except ValueError:
-        return None
-
-
-def _message(body: bytes) -> str:
-    """The message of an OpenAI-style error, or the text itself."""
-    try:
-        error = orjson.loads(body)["error"]
-        return str(error["message"] if isinstance(error, dict) else error)[:_ERROR_TEXT]
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        return _short(body)
-
-
-def _short(body: bytes) -> str:
-    return body[:_ERROR_TEXT].decode(errors="replace").strip()

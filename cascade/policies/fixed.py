@@ -24,19 +24,22 @@ class FixedPolicy:
         attempts: Sequence[Attempt],
     ) -> Plan:
         """The next tier until one answers."""
-        del request, beliefs
-        steps = [step for step in self.steps if step.tier in quotes]
+        del beliefs
         calls = [attempt for attempt in attempts if attempt.kind is Kind.ANSWER]
         if calls and calls[-1].answered:
-            return self._accept(calls[-1], fits=self._tiers[0] in quotes)
-        rest = steps[len(calls) :]
+            return self._accept(calls, request)
+        asked = {call.step.tier for call in calls}
+        rest = [step for step in self.steps if step.tier in quotes and step.tier not in asked]
         reason = f"{calls[-1].step.tier} failed" if calls else f"always {self._tiers[0]}"
         return Plan(steps=rest, reason=reason if rest else f"{reason}; no tier is left to ask")
 
-    def _accept(self, call: Attempt, *, fits: bool) -> Plan:
-        first, tier = self._tiers[0], call.step.tier
+    def _accept(self, calls: Sequence[Attempt], request: ChatRequest) -> Plan:
+        first, tier, taken = self._tiers[0], calls[-1].step.tier, calls[-1].index
+        unjudged = ""
+        if request.budget is not None and request.budget.quality is not None:
+            unjudged = f"; nothing judged it against the quality {request.budget.quality:g} wanted"
         if tier == first:
-            return Plan(reason=f"always {first}", accept=call.index)
-        why = "which failed" if fits else "which cannot serve this request"
-        reason = f"{tier} stands in for {first}, {why}"
-        return Plan(reason=reason, accept=call.index, degraded=True)
+            return Plan(reason=f"always {first}{unjudged}", accept=taken)
+        why = "which failed" if calls[0].step.tier == first else "which may not be asked"
+        reason = f"{tier} stands in for {first}, {why}{unjudged}"
+        return Plan(reason=reason, accept=taken, degraded=True)

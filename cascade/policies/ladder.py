@@ -1,6 +1,7 @@
 """Tiers in a fixed order, one threshold a step: the cascade that people can reason about.
 
-A step's answer is accepted when its judge's score reaches the step's threshold. A judge that cannot
+A step's answer is accepted when its judge's score reaches the step's threshold, or the quality that
+the client wants if that is more. A judge that cannot
 tell, a judge that failed and a tier that failed all mean: go on. A step without a judge accepts
 whatever answer comes in whole.
 """
@@ -52,20 +53,32 @@ class LadderPolicy:
         attempts: Sequence[Attempt],
     ) -> Plan:
         """Accept the last answer, or the next step, or the best answer when no step is left."""
-        del request, beliefs
-        rungs = [rung for rung in self._rungs if rung.tier in quotes]
+        del beliefs
         calls = [attempt for attempt in attempts if attempt.kind is Kind.ANSWER]
-        rest = [rung.step for rung in rungs[len(calls) :]]
+        place = self._place(calls)
+        rest = [rung.step for rung in self._rungs[place + 1 :] if rung.tier in quotes]
         if not calls:
             reason = "the first step of the ladder" if rest else "no step of the ladder is left"
             return Plan(steps=rest, reason=reason)
-        last, rung = calls[-1], rungs[len(calls) - 1]
-        reason = _explain(last, rung)
-        if _passes(last, rung):
-            return Plan(reason=reason, threshold=rung.accept_at, accept=last.index)
+        last, rung = calls[-1], self._rungs[place]
+        at = _threshold(rung, request)
+        reason = _explain(last, rung, at)
+        if _passes(last, at):
+            return Plan(reason=reason, threshold=at, accept=last.index)
         if rest:
-            return Plan(steps=rest, reason=reason, threshold=rung.accept_at)
-        return self._settle(calls, reason, rung.accept_at)
+            return Plan(steps=rest, reason=reason, threshold=at)
+        return self._settle(calls, reason, at)
+
+    def _place(self, calls: Sequence[Attempt]) -> int:
+        """The rung of the last call; -1 before the first.
+
+        Calls climb, so each is of the first rung above the one before it that asks for its step:
+        had that been passed over for want of a quote, so would every equal one above it.
+        """
+        place = -1
+        for call in calls:
+            place = self.steps.index(call.step, place + 1)
+        return place
 
     @staticmethod
     def _settle(calls: Sequence[Attempt], reason: str, threshold: float | None) -> Plan:
@@ -104,30 +117,35 @@ def _rung(step: Rung | Mapping[str, Any], where: str) -> Rung:
     return step
 
 
-def _passes(call: Attempt, rung: Rung) -> bool:
+def _threshold(rung: Rung, request: ChatRequest) -> float | None:
+    """The step's own, or the quality that the client wants if that is more; None: unjudged."""
+    wanted = request.budget.quality if request.budget else None
+    if rung.accept_at is None or wanted is None:
+        return rung.accept_at
+    return max(rung.accept_at, wanted)
+
+
+def _passes(call: Attempt, at: float | None) -> bool:
     if not call.answered:
         return False
-    if rung.accept_at is None:
+    if at is None:
         return True
     score = call.verdict.score if call.verdict else None
-    return score is not None and score >= rung.accept_at
+    return score is not None and score >= at
 
 
-def _explain(call: Attempt, rung: Rung) -> str:
+def _explain(call: Attempt, rung: Rung, at: float | None) -> str:
     tier = call.step.tier
     if not call.answered:
         return f"{tier} failed"
-    if rung.accept_at is None:
+    if at is None:
         return f"{tier} is not judged"
     if call.verdict is None:
         return f"{rung.judge} failed on {tier}'s answer"
     if call.verdict.score is None:
         return f"{rung.judge} cannot tell about {tier}'s answer"
-    sign = "reaches" if call.verdict.score >= rung.accept_at else "is below"
-    return (
-        f"{rung.judge} gives {tier}'s answer {call.verdict.score:.3f}, "
-        f"which {sign} {rung.accept_at:.3f}"
-    )
+    sign = "reaches" if call.verdict.score >= at else "is below"
+    return f"{rung.judge} gives {tier}'s answer {call.verdict.score:.3f}, which {sign} {at:.3f}"
 
 
 def _standing(call: Attempt) -> tuple[float, int]:

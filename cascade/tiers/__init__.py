@@ -1,5 +1,5 @@
 """Tiers: what each can be asked, and what a request becomes on its way to one."""
 
-from cascade.tiers.tier import ModelTier
+from cascade.tiers.tier import ExpectedTokens, ModelTier
 
-__all__ = ["ModelTier"]
+__all__ = ["ExpectedTokens", "ModelTier"]

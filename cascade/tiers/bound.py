@@ -19,10 +19,20 @@ THINKING: Final = "thinking"
 _PROMPT_CACHE_FIELDS: Final = frozenset(
     {"prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"}
 )
-_THOUGHT_FIELDS: Final = frozenset(
-    {"encrypted_content", "reasoning", "reasoning_content", "reasoning_details", "thinking_blocks"}
-)
+_SIGNATURES: Final = frozenset({"extra_content", "provider_specific_fields"})
+"""Where Gemini's thought signatures are: Google's name for the place, and litellm's."""
+
+_THOUGHT_FIELDS: Final = _SIGNATURES | {
+    "encrypted_content",
+    "reasoning",
+    "reasoning_content",
+    "reasoning_details",
+    "thinking_blocks",
+}
 _THOUGHT_PARTS: Final = frozenset({"reasoning", "redacted_thinking", "thinking"})
+_IN_ID: Final = "__thought__"
+"""After it in a tool call's id litellm keeps the signature, for clients that lose other fields."""
+
 _NOTHING: Final[frozenset[str]] = frozenset()
 
 
@@ -38,6 +48,10 @@ class _Foreign:
     def message(self, message: Json) -> Json:
         said = message.get("role") == "assistant"
         kept = _without(message, self.marks | self.thoughts if said else self.marks)
+        if self.thoughts and "tool_call_id" in kept:
+            kept = _unsigned(kept, "tool_call_id")
+        if said and kept.get("tool_calls"):
+            kept = self._calling(kept)
         content = self._content(message.get("content"), self.parts if said else _NOTHING)
         if content is message.get("content"):
             return kept
@@ -45,12 +59,21 @@ class _Foreign:
         return {**kept, "content": content or (None if message.get("tool_calls") else "")}
 
     def tool(self, tool: Json) -> Json:
-        kept = _without(tool, self.marks)
-        function = tool.get("function")
-        if not isinstance(function, Mapping):
-            return kept
-        inner = _without(function, self.marks)
-        return kept if inner is function else {**kept, "function": inner}
+        return _with_function(tool, self.marks)
+
+    def _calling(self, message: Json) -> Json:
+        calls = message["tool_calls"]
+        if not isinstance(calls, list | tuple):
+            return message
+        kept = _unless_same(calls, map(self._call, calls))
+        return message if kept is calls else {**message, "tool_calls": kept}
+
+    def _call(self, call: Any) -> Any:
+        if not isinstance(call, Mapping):
+            return call
+        if not self.thoughts:
+            return _with_function(call, self.marks)
+        return _unsigned(_with_function(call, self.marks | _SIGNATURES), "id")
 
     def _content(self, content: Any, parts: frozenset[str]) -> Any:
         if not isinstance(content, list | tuple):
@@ -71,9 +94,10 @@ def stripped(request: ChatRequest, accepts: frozenset[str]) -> ChatRequest:
 
     Args:
         request: as the client sent it; it is not changed.
-        accepts: of "cache_control" (on messages, their parts, tools and the request),
+        accepts: of "cache_control" (on messages, their parts, tools, tool calls and the request),
             "prompt_cache" (prompt_cache_key, _options and _retention) and "thinking" (what an
-            assistant thought earlier: parts with their signatures, reasoning fields).
+            assistant thought earlier: parts with their signatures, reasoning fields, signatures of
+            tool calls).
     """
     foreign = _foreign(accepts)
     params = _without(request.params, foreign.params)
@@ -100,6 +124,23 @@ def _without(value: Json, names: frozenset[str]) -> Json:
     if names.isdisjoint(value):
         return value
     return {name: item for name, item in value.items() if name not in names}
+
+
+def _with_function(value: Json, names: frozenset[str]) -> Json:
+    """A tool or a call without those names, neither on itself nor on its function."""
+    kept, function = _without(value, names), value.get("function")
+    if not isinstance(function, Mapping):
+        return kept
+    inner = _without(function, names)
+    return kept if inner is function else {**kept, "function": inner}
+
+
+def _unsigned(value: Json, name: str) -> Json:
+    """The same with an id that carries no signature; a call and its result lose it alike."""
+    given = value.get(name)
+    if not isinstance(given, str) or _IN_ID not in given:
+        return value
+    return {**value, name: given.partition(_IN_ID)[0]}
 
 
 def _each(items: Sequence[Json], change: Callable[[Json], Json]) -> Sequence[Json]:

@@ -1,18 +1,22 @@
 """A tier: a model that can be asked, what it costs, and what it can do."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from cascade.pricing import PriceCard
-from cascade.protocols import Backend
+from cascade.protocols import Backend, Tokenizer
 from cascade.tiers.bound import stripped
-from cascade.tiers.requirements import Needs, answer_limit, texts
+from cascade.tiers.requirements import Needs
 from cascade.types import ChatRequest, Chunk, Cost, Quote, Usage
 
 CHARACTERS_PER_TOKEN = 4
 EXPECTED_OUTPUT_TOKENS = 256
+
+
+def nothing_to_end() -> None:
+    """Of a tier that never cools down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +31,9 @@ class ModelTier:
         context_tokens: its window, which the prompt must leave room in.
         output_tokens: how long an answer may be.
         accepts: content of providers that it knows (see `bound`); the rest is taken out.
+        tokenizer: counts prompts as its model does; None when only estimates are to be had.
+        recovered: to be told when the model's server is known to be well again, so that a
+            cool-down need not run its time.
     """
 
     name: str
@@ -36,6 +43,8 @@ class ModelTier:
     context_tokens: int | None = None
     output_tokens: int | None = None
     accepts: frozenset[str] = frozenset()
+    tokenizer: Tokenizer | None = None
+    recovered: Callable[[], None] = nothing_to_end
 
     def unfit(self, needs: Needs) -> str | None:
         """Why it cannot serve such a request, as the rest of a sentence; None when it may."""
@@ -52,6 +61,15 @@ class ModelTier:
             return f"has a window of {self.context_tokens} tokens, too short for the prompt"
         return None
 
+    async def overlong(self, request: ChatRequest) -> str | None:
+        """Why the prompt does not fit by the tokenizer's count; None when it does or may."""
+        if self.tokenizer is None or self.context_tokens is None:
+            return None
+        count = await self.tokenizer.count(stripped(request, self.accepts))
+        if count is None or count < self.context_tokens:
+            return None
+        return f"has a window of {self.context_tokens} tokens, too short for the prompt of {count}"
+
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk]:
         """Ask the backend; the completion carries the tier's name, also for a model without one."""
         request = stripped(request, self.accepts)
@@ -63,20 +81,14 @@ class ModelTier:
                 named = replace(answer, tier=self.name, model=answer.model or self.name)
                 yield replace(chunk, completion=named)
 
-    def quote(self, request: ChatRequest) -> Quote:
-        """What a call is expected to cost at list price, no cache assumed.
-
-        The prompt is counted as characters / 4 and the answer as the client's limit or 256 tokens,
-        whichever is smaller.
-        """
-        prompt = sum(map(len, texts(request.messages))) // CHARACTERS_PER_TOKEN + 1
-        output = min(answer_limit(request) or EXPECTED_OUTPUT_TOKENS, EXPECTED_OUTPUT_TOKENS)
-        usage = Usage(input=prompt, cache_read=0, output=output)
+    def quote(self, tokens: "ExpectedTokens") -> Quote:
+        """What such a call is expected to cost at list price, no cache assumed."""
+        usage = Usage(input=tokens.prompt, cache_read=0, output=tokens.output)
         cost = self.price(usage)
         return Quote(
             tier=self.name,
-            cold_tokens=prompt,
-            expected_output_tokens=output,
+            cold_tokens=tokens.prompt,
+            expected_output_tokens=tokens.output,
             dollars=cost.total if cost else None,
             cold_premium=self.cold_premium(usage, cost),
         )
@@ -94,3 +106,26 @@ class ModelTier:
             return None
         warm = self.price(Usage(input=0, cache_read=usage.prompt, output=0))
         return None if warm is None else paid.total - paid.output - warm.total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedTokens:
+    """What a call is expected to take, whichever tier is asked."""
+
+    prompt: int
+    output: int
+
+    @classmethod
+    def of(cls, request: ChatRequest, needed: Needs) -> "ExpectedTokens":
+        """The prompt and its tools as characters / 4; each of the n answers as its limit or 256.
+
+        Of limit and 256 the smaller counts: many clients state a large limit by habit.
+        """
+        characters = sum(map(len, needed.texts))
+        if request.tools:
+            characters += len(repr(request.tools))  # about as long as their JSON
+        output = min(needed.answer_tokens or EXPECTED_OUTPUT_TOKENS, EXPECTED_OUTPUT_TOKENS)
+        return cls(
+            prompt=characters // CHARACTERS_PER_TOKEN + 1,
+            output=output * (request.params.get("n") or 1),
+        )

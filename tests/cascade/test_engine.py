@@ -8,7 +8,7 @@ from cascade.errors import EstimatorError, JudgeError
 from cascade.experiments import Arm
 from cascade.policies.ladder import LadderPolicy, Rung
 from cascade.result import Delta
-from cascade.types import FREE, Kind, Outcome, Usage
+from cascade.types import FREE, Cost, Kind, Outcome, Usage
 from tests.engines import Bench, FixedJudge, card, ladder, request, tier
 
 
@@ -142,7 +142,7 @@ async def test_with_n_every_choice_must_pass():
 
 
 @pytest.mark.parametrize(
-    ("error", "known"),
+    ("error", "free"),
     [
         ("BackendUnreachableError", True),
         ("BackendOverloadedError", True),
@@ -153,11 +153,14 @@ async def test_with_n_every_choice_must_pass():
         ("BackendProtocolError", False),
     ],
 )
-async def test_a_failed_call_is_free_only_if_the_model_cannot_have_worked(error, known):
+async def test_a_failed_call_is_free_only_if_the_model_cannot_have_worked(error, free):
     bench = Bench(tier("small", Script(error=error)), tier("large"), judge=FixedJudge(0.9))
-    result = await bench.run()
-    assert result.attempts[0].cost == (FREE if known else None)
-    assert (result.cost is not None) is known
+    result = await bench.run(request("x" * 3996))
+    first = result.attempts[0]
+    assert first.cost == (FREE if free else Cost(input=Decimal("0.001")))
+    assert first.usage_estimated is not free
+    assert (first.completion is None) is free
+    assert result.cost == sum((a.cost for a in result.attempts), FREE)
 
 
 async def test_a_judge_that_fails_says_what_it_spent():

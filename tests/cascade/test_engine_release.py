@@ -60,7 +60,7 @@ async def test_a_cut_before_any_text_falls_through_and_after_text_ends_the_strea
     assert result.released_characters == 1
     assert result.attempts[0].completion.partial
     assert result.attempts[0].completion.text == "a"
-    assert result.attempts[0].cost is None
+    assert result.attempts[0].usage_estimated
     assert not late.asked("large")
 
 
@@ -114,7 +114,8 @@ async def test_a_client_that_leaves_cancels_the_call_and_is_audited():
     assert result.cancelled
     assert result.attempts[0].outcome is Outcome.CANCELLED
     assert result.attempts[0].completion.text == "a"
-    assert result.cost is None
+    assert result.attempts[0].usage_estimated
+    assert result.cost == result.attempts[0].cost
 
 
 async def test_a_client_that_leaves_while_a_judge_looks_leaves_the_cost_open():

@@ -117,6 +117,15 @@ class Circuit:
         if ticket == self._ticket and self._open_until is not None:
             self._open_until = self._clock()
 
+    def recovered(self) -> None:
+        """Whoever watches the server says that it is a new one, and well.
+
+        How the old one failed says nothing of it, also where a call is only now found out to have.
+        """
+        self._ticket += 1
+        self._window.clear()
+        self._close()
+
     def _fault(self, error: BackendError) -> None:
         self._cause = error.message
         if self._open_until is not None:
@@ -176,6 +185,10 @@ class CoolingBackend(Backend):
             self._circuit.unknown(ticket)
             raise
         self._circuit.answered(ticket)
+
+    def recovered(self) -> None:
+        """End a cool-down: the server is known to be well again."""
+        self._circuit.recovered()
 
     async def aclose(self) -> None:
         """Release the inner backend's connections."""

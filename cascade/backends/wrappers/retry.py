@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from cascade.answers import has_content
+from cascade.answers import is_answer
 from cascade.errors import BackendError
 from cascade.protocols import Backend
 from cascade.types import ChatRequest, Chunk
@@ -86,14 +86,14 @@ class RetryingBackend(Backend):
             try:
                 async with aclosing(self._inner.stream(request)) as chunks:
                     async for chunk in chunks:
-                        begun = begun or _begins(chunk)
-                        yield _noting(chunk, unreported) if unreported else chunk
+                        begun = begun or is_answer(chunk.choices)
+                        yield chunk if tries == 1 else _noting(chunk, tries, unreported)
             except BackendError as error:
-                unreported += error.may_have_cost
                 wait = None if begun else self._retries.wait(error, tries, self._chance())
                 if wait is None or self._clock() + wait > latest:
                     _tell(error, tries, unreported)
                     raise
+                unreported += error.may_have_cost
             else:
                 return
             await self._sleep(wait)
@@ -103,21 +103,16 @@ class RetryingBackend(Backend):
         await self._inner.aclose()
 
 
-def _begins(chunk: Chunk) -> bool:
-    """Whether whoever reads the chunk has some of the answer, if only its end."""
-    return has_content(chunk.choices) or any(p.get("finish_reason") for p in chunk.choices)
-
-
-def _noting(chunk: Chunk, unreported: int) -> Chunk:
+def _noting(chunk: Chunk, tries: int, unreported: int) -> Chunk:
     if chunk.completion is None:
         return chunk
-    return replace(chunk, completion=replace(chunk.completion, unreported_tries=unreported))
+    noted = replace(chunk.completion, tries=tries, unreported_tries=unreported)
+    return replace(chunk, completion=noted)
 
 
 def _tell(error: BackendError, tries: int, unreported: int) -> None:
     """Say on the error what the tries before it were; their cost is part of the call's."""
-    if unreported:
-        error.may_have_cost = True
+    error.tries, error.unreported_tries = tries, unreported
     if tries > 1:
         error.message = f"{error.message} (after {tries} tries)"
         error.args = (error.message,)

@@ -182,8 +182,42 @@ async def test_a_status_becomes_the_error_that_says_what_can_be_done(upstream, a
     with pytest.raises(kind, match="because") as caught:
         await drain(ask())
     assert type(caught.value) is kind
-    if status == 429:
+    if status in {429, 500, 503}:
         assert caught.value.retry_after == 7.0
+
+
+async def salts(upstream, *requests, key=b"k" * 32):
+    upstream.pieces = [*words("a"), DONE]
+    backend = OpenAIHttpBackend(url=upstream.url, model="m", salt_key=key)
+    for tenant, params in requests:
+        asked = ChatRequest(id="r", tenant=tenant, messages=[], params=params)
+        await backend.complete(asked)
+    await backend.aclose()
+    return [body.get("cache_salt") for body in upstream.bodies]
+
+
+async def test_each_tenant_has_a_salt_of_its_own_that_stays(upstream):
+    a, b, again = await salts(upstream, ("a", {}), ("b", {}), ("a", {"seed": 1}))
+    assert a == again
+    assert a != b
+    assert len({a, b, "a", "b"}) == 4
+
+
+async def test_a_salt_that_a_client_sends_divides_its_own_tenants_cache_only(upstream):
+    theirs = {"cache_salt": "s"}
+    plain, a, b, again = await salts(
+        upstream, ("a", {}), ("a", theirs), ("b", theirs), ("a", theirs)
+    )
+    assert a == again
+    assert len({plain, a, b, "s"}) == 4
+
+
+async def test_a_salt_cannot_be_made_without_the_key_and_without_one_nothing_is_salted(upstream):
+    [mine] = await salts(upstream, ("a", {}))
+    [_, other] = await salts(upstream, ("a", {}), key=b"o" * 32)
+    assert mine != other
+    [*_, none, theirs] = await salts(upstream, ("a", {}), ("a", {"cache_salt": "s"}), key=None)
+    assert (none, theirs) == (None, "s")
 
 
 async def test_a_cut_is_an_error_however_it_comes(upstream, ask):

@@ -145,3 +145,55 @@ async def test_a_tier_takes_it_out_for_its_own_model_only():
         assert [chunk async for chunk in each.stream(asked)]
     assert plain.backend.requests[0].params == {}
     assert knowing.backend.requests[0] is asked
+
+
+SIGNATURE = {"google": {"thought_signature": "c2lnbmVk"}}
+SIGNED = {
+    "id": "call_1__thought__c2lnbmVk",
+    "type": "function",
+    "function": {"name": "f", "arguments": "{}", "provider_specific_fields": SIGNATURE, **MARK},
+    "extra_content": SIGNATURE,
+    "provider_specific_fields": SIGNATURE,
+    **MARK,
+}
+RESULT = {"role": "tool", "tool_call_id": "call_1__thought__c2lnbmVk", "content": "r"}
+CALLING = {"role": "assistant", "content": None, "tool_calls": [SIGNED]}
+
+
+def test_marks_and_signatures_of_tool_calls_are_taken_out():
+    calling, result = messages_of({**CALLING, "provider_specific_fields": SIGNATURE}, RESULT)
+    plain = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    assert calling == {"role": "assistant", "content": None, "tool_calls": [plain]}
+    assert result == {**RESULT, "tool_call_id": "call_1"}
+
+
+def test_a_tier_that_knows_thinking_gets_signatures_but_no_foreign_mark():
+    calling, result = messages_of(CALLING, RESULT, accepts=frozenset({"thinking"}))
+    [call] = calling["tool_calls"]
+    assert call["id"] == SIGNED["id"]
+    assert call["extra_content"] == call["provider_specific_fields"] == SIGNATURE
+    assert "cache_control" not in call
+    assert "cache_control" not in call["function"]
+    assert result is RESULT
+
+
+def test_a_tier_that_knows_marks_gets_no_foreign_signature():
+    [calling, _] = messages_of(CALLING, RESULT, accepts=frozenset({"cache_control"}))
+    [call] = calling["tool_calls"]
+    assert call == {
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": "f", "arguments": "{}", **MARK},
+        **MARK,
+    }
+
+
+@pytest.mark.parametrize("calls", [None, "x", [], ["x"], [None], [{"id": 3, "function": "f"}]])
+def test_odd_tool_calls_go_on_as_they_came(calls):
+    message = {"role": "assistant", "content": "x", "tool_calls": calls}
+    assert messages_of(message)[0] is message
+
+
+def test_what_a_tool_is_called_is_left_alone():
+    mine = {"role": "user", "content": "call_1__thought__x", "name": "a__thought__b"}
+    assert messages_of(mine)[0] is mine

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from cascade.tiers.requirements import needs
+from cascade.tiers.requirements import at_most, needs, text_only
 from cascade.types import ChatRequest
 from tests.engines import request, tier
 
@@ -50,6 +50,20 @@ def why(asked, **claims):
         (request(reasoning_effort="none"), ()),
         (request(reasoning_effort=None), ()),
         (request(reasoning_effort=["low"]), ("reasoning",)),
+        (request(thinking={"type": "enabled", "budget_tokens": 9}), ("reasoning",)),
+        (request(thinking={"type": "adaptive"}), ("reasoning",)),
+        (request(thinking={"type": "disabled"}), ()),
+        (request(thinking={}), ()),
+        (request(thinking="enabled"), ()),
+        (request(output_config={"effort": "high"}), ("reasoning",)),
+        (request(output_config={"format": {}}), ()),
+        (request(reasoning={"effort": "low"}), ("reasoning",)),
+        (request(reasoning={"effort": "none", "exclude": True}), ()),
+        (request(reasoning={"max_tokens": 2000}), ("reasoning",)),
+        (request(reasoning={"enabled": True}), ("reasoning",)),
+        (request(reasoning={"enabled": False}), ()),
+        (request(reasoning=None, output_config=None), ()),
+        (request(verbosity="high"), ()),
     ],
 )
 def test_a_request_needs_what_it_asks_for(asked, capabilities):
@@ -129,4 +143,38 @@ def test_counting_stops_at_the_window():
     needed = needs(said("a " * 5_000_000))
     began = time.process_time()
     assert tier("t", context_tokens=8192).unfit(needed)
+    assert time.process_time() - began < 0.5
+
+
+def test_the_high_estimate_counts_whatever_a_template_may_put_into_the_prompt():
+    plain = at_most(said("hi"))
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "x" * 1000}}
+    spoken = told({"role": "assistant", "content": None, "tool_calls": [call]})
+    assert at_most(spoken) > plain + 1000
+    assert at_most(told({"role": "user", "content": "hi"}, tools=[FUNCTION])) > plain
+    assert at_most(said([{"type": "tool_result", "content": "y" * 1000}])) > plain + 1000
+    assert at_most(said("\U0001f600" * 100)) > plain + 390
+    assert at_most(said("\ud800" * 100)) > plain + 290
+
+
+@pytest.mark.parametrize(("text", "tokens"), TRUE_COUNTS)
+def test_the_high_estimate_is_above_the_low_one_and_the_truth(text, tokens):
+    asked = said(text * 100)
+    assert at_most(asked) > tokens * 100
+    assert not needs(asked).prompt_exceeds(at_most(asked))
+
+
+def test_media_are_left_out_of_estimates_and_of_what_is_counted():
+    big = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 10_000}}
+    text = {"type": "text", "text": "see"}
+    asked = said([text, big, {"type": "file", "file": {"file_data": "A" * 10_000}}])
+    assert at_most(asked) < 1000
+    assert text_only(asked.messages) == [{"role": "user", "content": [text]}]
+    assert text_only(said("x").messages) == list(said("x").messages)
+
+
+def test_a_long_conversation_is_estimated_in_no_time():
+    asked = told(*({"role": "user", "content": ENGLISH * 50} for _ in range(500)))
+    began = time.process_time()
+    assert at_most(asked) > 2_000_000
     assert time.process_time() - began < 0.5

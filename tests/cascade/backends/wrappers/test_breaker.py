@@ -20,6 +20,7 @@ from cascade.errors import (
     BackendRefusedError,
     BackendServerError,
     BackendTimeoutError,
+    BackendToolCallError,
     BackendUnreachableError,
 )
 from tests.engines import request
@@ -33,6 +34,7 @@ FAULTS = [
     BackendTimeoutError,
     BackendServerError,
     BackendProtocolError,
+    BackendToolCallError,
 ]
 NO_FAULTS = [BackendRefusedError, BackendAuthError, BackendOverloadedError, BackendBusyError]
 

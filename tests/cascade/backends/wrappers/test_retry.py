@@ -172,25 +172,37 @@ async def test_no_try_begins_later_than_it_may():
 
 async def test_what_an_earlier_try_may_have_cost_is_not_forgotten():
     inner = Failing(BackendTimeoutError("slow"), BackendAuthError("no"))
-    assert (await failure(retrying(inner))).may_have_cost
+    error = await failure(retrying(inner))
+    assert (error.tries, error.unreported_tries, error.may_have_cost) == (2, 1, False)
+    small = replace(tier("small"), backend=retrying(Failing(BackendTimeoutError("slow"), error)))
+    result = await Bench(small, tier("large"), judge=FixedJudge(0.9)).run()
+    assert (result.attempts[0].cost, result.cost) == (None, None)
+
+
+async def test_tries_that_cannot_have_cost_leave_the_call_free():
     inner = Failing(BackendUnreachableError("no"), BackendAuthError("no"))
-    assert not (await failure(retrying(inner))).may_have_cost
+    error = await failure(retrying(inner))
+    assert (error.tries, error.unreported_tries) == (2, 0)
+    inner = Failing(BackendUnreachableError("no"), BackendAuthError("no"))
+    small = replace(tier("small"), backend=retrying(inner))
+    result = await Bench(small, tier("large"), judge=FixedJudge(0.9)).run()
+    assert result.attempts[0].cost == FREE
 
 
 @pytest.mark.parametrize(
-    ("faults", "unreported", "known"),
+    ("faults", "tries", "unreported", "known"),
     [
-        ([], 0, True),
-        ([BackendUnreachableError("no")], 0, True),
-        ([BackendTimeoutError("slow"), BackendUnreachableError("no")], 1, False),
+        ([], 1, 0, True),
+        ([BackendUnreachableError("no")], 2, 0, True),
+        ([BackendTimeoutError("slow"), BackendUnreachableError("no")], 3, 1, False),
     ],
 )
 async def test_an_answer_after_a_try_that_may_have_cost_has_no_known_cost(
-    faults, unreported, known
+    faults, tries, unreported, known
 ):
     small = replace(tier("small"), backend=retrying(Failing(*faults)))
     result = await Bench(small, tier("large"), judge=FixedJudge(0.9)).run()
-    assert result.completion.unreported_tries == unreported
+    assert (result.completion.tries, result.completion.unreported_tries) == (tries, unreported)
     assert result.completion.usage.output == 2
     assert (result.attempts[0].cost is not None) is known
     assert result.attempts[0].cost != FREE
