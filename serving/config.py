@@ -7,219 +7,77 @@ builds them. Both report a dotted path, and the line of that path is looked up i
 import hashlib
 import os
 from collections.abc import Iterator
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import orjson
 import yaml
 from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Discriminator,
     Field,
-    Tag,
     ValidationError,
     model_validator,
 )
 
 from cascade.errors import ConfigError
+from serving.tier_config import FROM_MAP, PRICES, MapPrice, Open, Strict, Tier
 
 DEFAULT_FILE = "cascade.yaml"
 
-BY_TOKEN, BY_GPU = "price by token", "price by GPU hour"
-
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
-Capability = Literal["logprobs", "json_schema", "tools", "vision", "reasoning"]
-Bound = Literal["cache_control", "prompt_cache", "thinking"]
-Rate = Annotated[Decimal, Field(ge=0)]
-Speed = Annotated[Decimal, Field(gt=0)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+class Idempotency(Strict):
+    """How long, and in how much memory, an answer is kept for repetitions of its request."""
+
+    hours: float = Field(default=24.0, gt=0)
+    mib: int = Field(default=64, ge=0)
 
 
-class _Open(BaseModel):
-    """Keys beyond the stated ones are options of the implementation that `type` names."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The keys that are not stated."""
-        return dict(self.model_extra or {})
-
-
-class Server(_Strict):
-    """Where the service listens."""
+class Server(Strict):
+    """Where the service listens, and what it takes."""
 
     host: str = "127.0.0.1"
     port: int = Field(default=8080, ge=0, le=65535)
     max_body_bytes: int = Field(default=32 * 1024 * 1024, gt=0)
+    idempotency: Idempotency = Idempotency()
 
 
-class LongPrompt(_Strict):
-    """Rates of a prompt longer than so many tokens, for the whole of it."""
-
-    above: int = Field(gt=0)
-    input: Rate
-    cache_read: Rate
-    output: Rate
-    cache_write: dict[str, Rate] = {}
-
-
-class TokenPrice(_Strict):
-    """Dollars per million tokens. The cache rate must be stated: it is never guessed."""
-
-    input: Rate
-    cache_read: Rate
-    output: Rate
-    cache_write: dict[str, Rate] = {}
-    long_prompts: list[LongPrompt] = []
-
-
-class GpuPrice(_Strict):
-    """The price of a self-hosted model, from what its machine costs and how fast it is."""
-
-    gpu_usd_per_hour: Rate
-    prefill_tokens_per_second: Speed
-    cached_tokens_per_second: Speed
-    decode_tokens_per_second: Speed
-
-
-Price = Annotated[
-    Annotated[TokenPrice, Tag(BY_TOKEN)] | Annotated[GpuPrice, Tag(BY_GPU)],
-    Discriminator(
-        lambda price: (
-            BY_GPU if isinstance(price, dict) and "gpu_usd_per_hour" in price else BY_TOKEN
-        )
-    ),
-]
-
-
-class Launch(_Strict):
-    """A model server that Cascade starts and watches itself."""
-
-    engine: Literal["llama_cpp"]
-    model: str
-    context: int = Field(default=8192, ge=256)
-    slots: int = Field(default=2, ge=1)
-    threads: int | None = Field(default=None, ge=1)
-    cache_ram_mib: int = Field(default=256, ge=0)
-    port: int | None = Field(default=None, ge=1, le=65535)
-
-
-class Limits(_Strict):
-    """Calls at once to a tier, and how many more wait how long for one of them to end."""
-
-    concurrent: int = Field(ge=1)
-    waiting: int = Field(default=64, ge=0)
-    wait_seconds: float = Field(default=10.0, gt=0)
-
-
-class Retry(_Strict):
-    """Tries after the first, for faults that may pass before the answer has begun.
-
-    The defaults are over within a second: there is another tier to ask. `within_seconds` keeps a
-    request that waited two minutes for its first token from waiting four more.
-    """
-
-    times: int = Field(default=2, ge=1, le=10)
-    base_seconds: float = Field(default=0.2, ge=0)
-    cap_seconds: float = Field(default=2.0, ge=0)
-    retry_after_seconds: float = Field(default=5.0, ge=0)
-    within_seconds: float = Field(default=30.0, ge=0)
-
-
-class CoolDown(_Strict):
-    """When a tier that fails is left alone, and for how long.
-
-    The first cool-down is short, since a probe of a server that is down costs next to nothing.
-    """
-
-    rate: float = Field(default=0.5, gt=0, le=1)
-    calls: int = Field(default=20, ge=1)
-    window_seconds: float = Field(default=300.0, gt=0)
-    min_calls: int = Field(default=5, ge=1)
-    seconds: float = Field(default=2.0, gt=0)
-    max_seconds: float = Field(default=60.0, gt=0)
-
-    @model_validator(mode="after")
-    def _can_open_and_grow(self) -> "CoolDown":
-        if self.min_calls > self.calls:
-            raise ValueError("min_calls above calls: it would never cool down")
-        if self.max_seconds < self.seconds:
-            raise ValueError("max_seconds is below seconds")
-        return self
-
-
-class Tier(_Open):
-    """A model, where it is, what it costs and what it can do; other keys go to the backend.
-
-    Capabilities and token limits that are not stated exclude no request; a stated list of
-    capabilities is complete. What it `accepts` of content that is bound to a provider must be
-    stated, since most servers refuse it; everything else of the kind is taken out of the request.
-    A null `retry` or `cooldown` switches it off. There is no limit unless one is stated: only the
-    operator knows what a server can take, and a wrong guess would turn requests away.
-    """
-
-    backend: str
-    launch: Launch | None = None
-    price: Price | None = None
-    api_key_env: str | None = None
-    capabilities: tuple[Capability, ...] | None = None
-    context_tokens: int | None = Field(default=None, ge=1)
-    output_tokens: int | None = Field(default=None, ge=1)
-    accepts: tuple[Bound, ...] = ()
-    limits: Limits | None = None
-    retry: Retry | None = Retry()
-    cooldown: CoolDown | None = CoolDown()
-
-    @property
-    def window(self) -> int | None:
-        """How many tokens it holds: as stated, else as launched, else unknown."""
-        return self.context_tokens or (self.launch.context if self.launch else None)
-
-    @model_validator(mode="after")
-    def _claims_no_more_than_is_launched(self) -> "Tier":
-        if self.launch and self.context_tokens and self.context_tokens > self.launch.context:
-            raise ValueError(
-                f"context_tokens {self.context_tokens} is above the {self.launch.context} that "
-                "launch.context gives the model"
-            )
-        return self
-
-
-class Estimator(_Open):
+class Estimator(Open):
     """A difficulty estimator; other keys go to its constructor."""
 
     type: str
 
 
-class Judge(_Open):
-    """A judge; `members` name other judges, `calibration` a fitted map, other keys are its own."""
+class Judge(Open):
+    """A judge; other keys are its own.
+
+    Attributes:
+        members: names of the judges that it asks.
+        of: name of the judge whose verdict it looks at.
+        calibration: a fitted map of its score.
+    """
 
     type: str
     members: list[str] | None = None
+    of: str | None = None
     calibration: Path | None = None
 
 
-class Policy(_Open):
+class Policy(Open):
     """A routing policy; other keys go to its constructor."""
 
     type: str
     estimator: str | None = None
 
 
-class ArmEntry(_Strict):
+class ArmEntry(Strict):
     """One arm of an experiment."""
 
     policy: str
     weight: float = Field(default=1.0, ge=0)
 
 
-class Experiment(_Strict):
+class Experiment(Strict):
     """Arms, and what is sticky."""
 
     unit: Literal["session", "tenant", "request"] = "session"
@@ -233,7 +91,7 @@ class Experiment(_Strict):
         return self
 
 
-class Audit(_Strict):
+class Audit(Strict):
     """Where the audit log is kept. CASCADE_AUDIT_URL overrides the url."""
 
     url: str = "sqlite:///cascade.db"
@@ -242,16 +100,22 @@ class Audit(_Strict):
     flush_seconds: float = Field(default=0.2, gt=0)
 
 
-class Config(_Strict):
+class Config(Strict):
     """The whole file."""
 
     server: Server = Server()
     tiers: dict[Name, Tier] = Field(min_length=1)
-    estimators: dict[Name, Estimator] = {}
-    judges: dict[Name, Judge] = {}
-    policies: dict[Name, Policy] = {}
-    experiments: dict[Name, Experiment] = {}
+    estimators: dict[Name, Estimator] = Field(default_factory=dict)
+    judges: dict[Name, Judge] = Field(default_factory=dict)
+    policies: dict[Name, Policy] = Field(default_factory=dict)
+    experiments: dict[Name, Experiment] = Field(default_factory=dict)
     audit: Audit = Audit()
+
+    @property
+    def priced_by_map(self) -> list[str]:
+        """Tiers whose prices are not in the file, and may change without it."""
+        known = [(name, tier.price) for name, tier in self.tiers.items()]
+        return [name for name, price in known if price == FROM_MAP or isinstance(price, MapPrice)]
 
     def version(self, fitted: Any = None) -> str:
         """Hash of everything that can change a decision or a price, fitted artifacts included."""
@@ -268,7 +132,7 @@ class ConfigFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lines: dict[str, int] = {}
+        self._lines: dict[str, int] = Field(default_factory=dict)
         self.config = self._parse(self._read())
 
     @property
@@ -317,7 +181,7 @@ class ConfigFile:
     def _first(self, error: ValidationError) -> ConfigError:
         """The first fault; the rest would only repeat it in other words."""
         fault = error.errors(include_url=False)[0]
-        path = ".".join(str(step) for step in fault["loc"] if step not in {BY_TOKEN, BY_GPU})
+        path = ".".join(str(step) for step in fault["loc"] if step not in PRICES)
         message = "unknown key" if fault["type"] == "extra_forbidden" else fault["msg"]
         return self.explain(ConfigError(message.removeprefix("Value error, "), param=path))
 

@@ -22,6 +22,7 @@ class Upstream:
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     bodies: list[dict[str, Any]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
     drops_reused: bool = False
     left: asyncio.Event = field(default_factory=asyncio.Event)
     connections: set[tuple[str, int]] = field(default_factory=set)
@@ -32,6 +33,7 @@ class Upstream:
         if self.drops_reused and http.transport.get_extra_info("peername") in self.connections:
             http.transport.abort()
         self.bodies.append(orjson.loads(await http.read()))
+        self.paths.append(http.path)
         self.authorization = http.headers.get("Authorization")
         self.connections.add(http.transport.get_extra_info("peername"))
         response = web.StreamResponse(status=self.status, headers=self.headers)
@@ -54,8 +56,7 @@ class Upstream:
 @asynccontextmanager
 async def serving(upstream: Upstream) -> AsyncIterator[Upstream]:
     app = web.Application(client_max_size=1 << 30)
-    app.router.add_post("/v1/chat/completions", upstream.handle)
-    app.router.add_post("/v1/messages", upstream.handle)
+    app.router.add_post("/{path:.*}", upstream.handle)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -22,7 +22,8 @@ from serving.commands.progress import downloading
 from serving.config import ConfigFile
 from serving.models.fleet import Fleet, prepare
 from serving.models.home import home
-from serving.models.state import ServerState
+from serving.models.state import Phase, ServerState
+from serving.recordings import RecordingLimits, Recordings
 from serving.service import Service
 from serving.store import schema
 from serving.store.database import engine_for, parse, shown
@@ -102,21 +103,28 @@ def _migrate(file: ConfigFile, console: Console) -> None:
 
 
 def _service(file: ConfigFile, fleet: Fleet) -> Service:
-    settings = file.config.audit
+    settings, server = file.config.audit, file.config.server
     launched = {
-        tier: {"url": f"{server.url}/v1", "api_key": server.api_key}
-        for tier, server in fleet.servers.items()
+        tier: {"url": f"{launch.url}/v1", "api_key": launch.api_key}
+        for tier, launch in fleet.servers.items()
     }
     sink = SqlAuditSink(
         engine_for(file.audit_url),
         file.path.parent / settings.spill if settings.spill else _spill_folder(file.audit_url),
         limits=Limits(flush_interval=settings.flush_seconds, spool_bytes=settings.spill_max_bytes),
     )
+    engine = CascadeEngine(wire(file, launched), sink)
+    fleet.listen(_Recovery(engine))
     return Service(
-        engine=CascadeEngine(wire(file, launched), sink),
+        engine=engine,
         sink=sink,
         servers=fleet,
-        max_body_bytes=file.config.server.max_body_bytes,
+        max_body_bytes=server.max_body_bytes,
+        recordings=Recordings(
+            RecordingLimits(
+                seconds=server.idempotency.hours * 3600, bytes=server.idempotency.mib << 20
+            )
+        ),
     )
 
 
@@ -138,6 +146,18 @@ class _Teller:
         self._console.print(
             f"{state.tier} ({state.model}): {state.state}{reason}", highlight=False, markup=False
         )
+
+
+class _Recovery:
+    """Ends the cool-down of a tier whose server is up again: its faults were the old process's."""
+
+    def __init__(self, engine: CascadeEngine) -> None:
+        self._engine = engine
+
+    def __call__(self, state: ServerState) -> None:
+        tier = self._engine.snapshot.tiers.get(state.tier)
+        if tier is not None and state.state is Phase.READY:
+            tier.recovered()
 
 
 class _Server(uvicorn.Server):

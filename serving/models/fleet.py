@@ -31,6 +31,11 @@ class Fleet:
         """By tier. Address and key hold from the beginning, before anything runs."""
         return self._servers
 
+    def listen(self, listener: Listener) -> None:
+        """Tell one more of every change of a server's phase."""
+        for server in self._servers.values():
+            server.listen(listener)
+
     async def start(self) -> None:
         """Start all at once, and return when all are healthy.
 

@@ -97,7 +97,7 @@ class ModelServer:
         self._command = tuple(command)
         self._home = home
         self._timing = timing or Timing()
-        self._listener = listener
+        self._listeners = [] if listener is None else [listener]
         self._task: asyncio.Task[None] | None = None
         self._log_start = 0
         self._state = ServerState(
@@ -119,6 +119,10 @@ class ModelServer:
     def url(self) -> str:
         """Base address, the same over restarts; requests need `api_key` as a bearer token."""
         return self._state.url
+
+    def listen(self, listener: Listener) -> None:
+        """Tell one more of every change of phase."""
+        self._listeners.append(listener)
 
     async def start(self) -> None:
         """Start, and return once the server is healthy.
@@ -233,9 +237,9 @@ class ModelServer:
         why = f": {state.reason}" if state.reason else ""
         level = _LEVELS.get(phase, logging.INFO)
         logger.log(level, "model server of tier %s is %s%s", state.tier, phase, why, extra=facts)
-        if self._listener is not None:
+        for listener in self._listeners:
             with contextlib.suppress(OSError):  # a closed terminal must not stop a model
-                self._listener(state)
+                listener(state)
 
     def _obituary(self, reason: str) -> str:
         said = logs.tail(self._state.log, self._log_start)

@@ -68,7 +68,7 @@ def test_a_good_configuration_becomes_a_snapshot(tmp_path):
     assert snapshot.arm("auto", "someone").experiment == "auto"
     assert snapshot.arm("cascade", "").estimator.name == "looks"
     assert snapshot.arm("small", "").policy.steps[0].tier == "small"
-    assert snapshot.judges["sound"].needs == {"logprobs": True, "top_logprobs": 2}
+    assert snapshot.judges["sound"].needs == {"logprobs": True, "top_logprobs": 5}
     assert snapshot.tiers["large"].prices.long_prompt_rates[0][0] == 200_000
 
 
@@ -284,7 +284,7 @@ def test_the_default_configuration_offers_what_the_manual_says():
     }
     for each in snapshot.tiers.values():
         assert each.context_tokens == 8192
-        assert each.capabilities == {"logprobs", "json_schema", "tools"}
+        assert each.capabilities == {"logprobs", "json_schema", "reasoning", "tools"}
     text = (root / "cascade.yaml").read_text()
     prices = [tier["price"] for tier in yaml.safe_load(text)["tiers"].values()]
     assert prices[1]["input"] == pytest.approx(10 * prices[0]["input"])

@@ -94,3 +94,18 @@ async def test_a_start_that_is_cancelled_stops_all(rig, tmp_path):
     with pytest.raises(asyncio.CancelledError):
         await starting
     assert {state.state for state in fleet.states()} == {Phase.STOPPED}
+
+
+async def test_who_comes_later_is_told_as_well(rig, tmp_path):
+    fleet = Fleet([rig.server(tier="small"), rig.server(tier="large")], tmp_path)
+    told = []
+    fleet.listen(told.append)
+    await fleet.start()
+    await fleet.stop()
+    assert {state.tier for state in told} == {"small", "large"}
+    assert [state.state for state in told if state.tier == "small"] == [
+        Phase.STARTING,
+        Phase.READY,
+        Phase.STOPPED,
+    ]
+    assert len(rig.told) == len(told)

@@ -1,0 +1,176 @@
+"""Builds tiers: a backend with what guards it, its price card, its claims, and what is launched.
+
+A part of the composition root, with `wiring`, which puts the tiers to use.
+"""
+
+import hashlib
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cascade.backends.litellm_prices import card_of
+from cascade.backends.registry import BACKENDS
+from cascade.backends.wrappers.breaker import CoolDown, CoolingBackend
+from cascade.backends.wrappers.limit import LimitedBackend, Limits
+from cascade.backends.wrappers.retry import Retries, RetryingBackend
+from cascade.errors import ConfigError
+from cascade.pricing import PriceCard, Rates
+from cascade.protocols import Backend
+from cascade.registry import load
+from cascade.tiers import ModelTier
+from cascade.tiers.tier import nothing_to_end
+from serving import tier_config as cfg
+from serving.config import Config
+from serving.factories import at, build
+from serving.models.catalogue import lookup
+from serving.models.launch import Launch
+
+LAUNCHABLE = "openai_http"
+
+
+def build_tier(name: str, entry: cfg.Tier, address: Mapping[str, str] | None) -> ModelTier:
+    """The tier of an entry in the configuration.
+
+    Args:
+        name: what it is called.
+        entry: its keys.
+        address: `url` and `api_key` of its model's server if Cascade launches that and it is known.
+
+    Raises:
+        ConfigError: it cannot work.
+    """
+    where = f"tiers.{name}"
+    for key in ("api_key", "salt_key"):
+        if key in entry.options:
+            raise ConfigError(
+                "a key does not belong in a file: put it into an environment variable and name "
+                f"that with {key}_env",
+                param=f"{where}.{key}",
+            )
+    ours: dict[str, Any] = {}
+    if entry.launch is not None:
+        ours = _launched_options(name, entry, address)
+    ours |= _secrets(entry, where)
+    with at(f"{where}.backend"):
+        factory = load(BACKENDS, "backend", entry.backend)
+    backend: Backend = build(factory, where, entry.options, ours)
+    guarded, recovered = _guarded(backend, entry)
+    with at(f"{where}.price"):
+        prices = _card(entry)
+    return ModelTier(
+        name=name,
+        backend=guarded,
+        prices=prices,
+        capabilities=None if entry.capabilities is None else frozenset(entry.capabilities),
+        context_tokens=entry.window,
+        output_tokens=entry.output_tokens,
+        accepts=frozenset(entry.accepts),
+        tokenizer=backend.tokenizer,
+        recovered=recovered,
+    )
+
+
+def _launched_options(
+    name: str, entry: cfg.Tier, address: Mapping[str, str] | None
+) -> dict[str, Any]:
+    where = f"tiers.{name}"
+    if entry.launch is None or entry.backend != LAUNCHABLE or "url" in entry.options:
+        raise ConfigError(f"a launched model needs backend {LAUNCHABLE} and no url", param=where)
+    with at(f"{where}.launch.model"):
+        launch = _launch(name, entry.launch)
+        if not launch.model.endswith(".gguf"):
+            lookup(launch.model)
+    # A configuration is also checked while no server runs that would have an address.
+    address = address or {"url": "http://127.0.0.1/v1"}
+    counts = {} if "tokenizer" in entry.options else {"tokenizer": entry.launch.engine}
+    return {**address, **counts, "model": launch.alias}
+
+
+def _guarded(backend: Backend, entry: cfg.Tier) -> tuple[Backend, Callable[[], None]]:
+    """The backend behind its limit, its cool-down and its retries, and what ends the cool-down."""
+    # Innermost the limit: a call holds a slot while it is asked, not while it waits to be retried.
+    # Around it the cool-down: while it lasts nobody queues. Outermost the retries: every try counts
+    # for the cool-down, whose beginning ends the tries of all calls, and a probe is one try.
+    if entry.limits is not None:
+        backend = LimitedBackend(backend, Limits(**entry.limits.model_dump()))
+    recovered: Callable[[], None] = nothing_to_end
+    if entry.cooldown is not None:
+        backend = cooling = CoolingBackend(backend, CoolDown(**entry.cooldown.model_dump()))
+        recovered = cooling.recovered
+    if entry.retry is not None:
+        backend = RetryingBackend(backend, Retries(**entry.retry.model_dump()))
+    return backend, recovered
+
+
+def launches(config: Config) -> list[Launch]:
+    """The model servers that a configuration wants to be run.
+
+    Raises:
+        ConfigError: two want the same port.
+    """
+    wanted = [
+        _launch(name, tier.launch) for name, tier in config.tiers.items() if tier.launch is not None
+    ]
+    ports: dict[int, str] = {}
+    for launch in wanted:
+        if launch.port is not None and ports.setdefault(launch.port, launch.tier) != launch.tier:
+            raise ConfigError(
+                f"port {launch.port} is also that of {ports[launch.port]}",
+                param=f"tiers.{launch.tier}.launch.port",
+            )
+    return wanted
+
+
+def _launch(tier: str, entry: cfg.Launch) -> Launch:
+    return Launch(tier=tier, **entry.model_dump(exclude={"engine"}))
+
+
+def _card(entry: cfg.Tier) -> PriceCard | None:
+    price = entry.price
+    if price is None:
+        return None
+    if price == cfg.FROM_MAP:
+        return card_of(entry.options["model"])
+    if isinstance(price, cfg.MapPrice):
+        return card_of(price.litellm)
+    if isinstance(price, cfg.GpuPrice):
+        return PriceCard.from_gpu(
+            usd_per_hour=price.gpu_usd_per_hour,
+            prefill_tokens_per_second=price.prefill_tokens_per_second,
+            cached_tokens_per_second=price.cached_tokens_per_second,
+            decode_tokens_per_second=price.decode_tokens_per_second,
+        )
+    longer = sorted(price.long_prompts, key=lambda rates: rates.above)
+    return PriceCard(
+        rates=_rates(price), long_prompt_rates=[(rates.above, _rates(rates)) for rates in longer]
+    )
+
+
+def _rates(price: cfg.TokenPrice | cfg.LongPrompt) -> Rates:
+    return Rates(
+        input=price.input,
+        cache_read=price.cache_read,
+        cache_write=price.cache_write,
+        output=price.output,
+    )
+
+
+def _secrets(entry: cfg.Tier, where: str) -> dict[str, Any]:
+    """Backend options that no file may hold."""
+    found: dict[str, Any] = {}
+    if entry.api_key_env is not None:
+        found["api_key"] = _secret(entry.api_key_env, f"{where}.api_key_env")
+    if entry.salt_key_env is not None:
+        secret = _secret(entry.salt_key_env, f"{where}.salt_key_env")
+        found["salt_key"] = hashlib.sha256(secret.encode()).digest()
+    elif entry.salt_tenants:
+        found["salt_key"] = secrets.token_bytes(32)
+    return found
+
+
+def _secret(variable: str, where: str) -> str:
+    value = os.environ.get(variable)
+    if not value:
+        raise ConfigError(f"the environment variable {variable} is not set", param=where)
+    return value

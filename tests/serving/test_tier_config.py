@@ -1,0 +1,150 @@
+"""The keys of a tier: prices from litellm's map, tokenizers, salts."""
+
+import pytest
+
+from cascade.errors import ConfigError
+from cascade.types import ChatRequest
+from serving.config import ConfigFile
+from serving.wiring import Wiring
+from tests.upstream import DONE, Upstream, serving, words
+
+MINI = "{backend: litellm_api, model: openai/gpt-5-mini, price: litellm}"
+OWN = "{backend: openai_http, url: 'http://127.0.0.1:9/v1', model: m}"
+LAUNCHED = "{backend: openai_http, launch: {engine: llama_cpp, model: qwen2.5-coder-0.5b}}"
+
+
+def plus(tier, more):
+    return tier.removesuffix("}") + ", " + more + "}"
+
+
+def wired(tmp_path, tier):
+    path = tmp_path / "cascade.yaml"
+    path.write_text(f"tiers:\n  t: {tier}\n")
+    file = ConfigFile(path)
+    try:
+        return Wiring(file.config, tmp_path).snapshot()
+    except ConfigError as error:
+        raise file.explain(error) from None
+
+
+def test_the_map_prices_the_model_of_an_api_tier(tmp_path):
+    rates = wired(tmp_path, MINI).tiers["t"].prices.rates
+    assert [str(rate) for rate in (rates.input, rates.cache_read, rates.output)] == [
+        "0.25",
+        "0.025",
+        "2",
+    ]
+
+
+def test_any_tier_can_have_the_price_of_a_model_that_the_map_knows(tmp_path):
+    priced = wired(tmp_path, plus(OWN, "price: {litellm: openai/gpt-5-mini}"))
+    assert priced.tiers["t"].prices == wired(tmp_path, MINI).tiers["t"].prices
+
+
+@pytest.mark.parametrize(
+    ("tier", "fault"),
+    [
+        (MINI.replace("5-mini", "99"), r"tiers\.t\.price: .*not know the model.*write the price"),
+        (MINI.replace("price: litellm", "price: lite"), r"tiers\.t\.price: .*'litellm'"),
+        (MINI.replace("price: litellm", "price: {litellm: 3}"), r"tiers\.t\.price\.litellm"),
+        (
+            MINI.replace("price: litellm", "price: {litellm: a, b: c}"),
+            r"tiers\.t\.price\.b: unknown key",
+        ),
+        (MINI.replace("price: litellm", "price: {}"), r"tiers\.t\.price\.input"),
+        (MINI.replace("price: litellm", "price: 3"), r"tiers\.t\.price: .*dictionary"),
+        (MINI.replace("price: litellm", "price: [1]"), r"tiers\.t\.price: .*dictionary"),
+        (plus(OWN, "price: litellm"), r"tiers\.t: .*say which model's price"),
+        (plus(OWN, "tokenizer: sglang"), r"tiers\.t\.tokenizer: .*llama_cpp.*vllm"),
+        (plus(MINI, "tokenizer: vllm"), r"tiers\.t\.tokenizer: unknown key"),
+        (plus(MINI, "salt_tenants: true"), r"tiers\.t: salt_tenants is for backend openai_http"),
+        (plus(OWN, "salt_key_env: X"), r"tiers\.t: salt_key_env without salt_tenants"),
+        (plus(OWN, "salt_key: x"), r"tiers\.t\.salt_key: .*salt_key_env"),
+        (
+            plus(OWN, "salt_tenants: true, salt_key_env: CASCADE_TEST_UNSET"),
+            r"tiers\.t\.salt_key_env: .*CASCADE_TEST_UNSET is not set",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused_with_line_and_key(tmp_path, tier, fault):
+    with pytest.raises(ConfigError, match=rf"cascade\.yaml:2: {fault}"):
+        wired(tmp_path, tier)
+
+
+def test_a_price_from_the_map_is_part_of_the_version(tmp_path):
+    versions = [
+        wired(tmp_path, plus(OWN, f"price: {{litellm: {model}}}")).version
+        for model in ("openai/gpt-5-mini", "openai/gpt-5.4", "openai/gpt-5-mini")
+    ]
+    assert versions[0] == versions[2]
+    path = tmp_path / "cascade.yaml"
+    config = ConfigFile(path).config
+    assert config.priced_by_map == ["t"]
+    assert config.version() != versions[0]
+
+
+@pytest.mark.parametrize(
+    ("tier", "counts"),
+    [
+        (OWN, False),
+        (plus(OWN, "tokenizer: none"), False),
+        (plus(OWN, "tokenizer: vllm"), True),
+        (LAUNCHED, True),
+        (plus(LAUNCHED, "tokenizer: none"), False),
+        (MINI, False),
+        ("{backend: scripted}", False),
+    ],
+)
+def test_a_tier_counts_where_it_is_said_how_and_where_cascade_launched_it(tmp_path, tier, counts):
+    assert (wired(tmp_path, tier).tiers["t"].tokenizer is not None) == counts
+
+
+async def test_a_tier_behind_all_its_guards_counts_and_says_when_it_is_too_short(tmp_path):
+    async with serving(Upstream(pieces=[b'{"count": 70}'])) as upstream:
+        guarded = "tokenizer: vllm, context_tokens: 64, limits: {concurrent: 1}"
+        tier = wired(tmp_path, plus(OWN.replace("http://127.0.0.1:9/v1", upstream.url), guarded))
+        asked = ChatRequest(id="r", messages=[{"role": "user", "content": "hi"}])
+        assert "the prompt of 70" in await tier.tiers["t"].overlong(asked)
+        await tier.tiers["t"].backend.aclose()
+
+
+async def salt_of(tmp_path, more):
+    async with serving(Upstream(pieces=[*words("a"), DONE])) as upstream:
+        tier = plus(OWN.replace("http://127.0.0.1:9/v1", upstream.url), more)
+        backend = wired(tmp_path, tier).tiers["t"].backend
+        await backend.complete(ChatRequest(id="r", tenant="a", messages=[]))
+        await backend.aclose()
+        return upstream.bodies[0].get("cache_salt")
+
+
+async def test_salts_last_as_long_as_the_secret_they_are_made_with(tmp_path, monkeypatch):
+    monkeypatch.setenv("CASCADE_TEST_SALT", "secret")
+    kept = "salt_tenants: true, salt_key_env: CASCADE_TEST_SALT"
+    assert await salt_of(tmp_path, kept) == await salt_of(tmp_path, kept)
+    assert await salt_of(tmp_path, "salt_tenants: true") not in {
+        None,
+        await salt_of(tmp_path, "salt_tenants: true"),
+        await salt_of(tmp_path, kept),
+    }
+    assert await salt_of(tmp_path, "salt_tenants: false") is None
+
+
+DOWN = """{backend: scripted, answers: [{error: BackendServerError}, {error: BackendServerError},
+  {error: BackendServerError}, {error: BackendServerError}, {error: BackendServerError}, ok],
+  retry: null}"""
+
+
+async def test_a_tier_whose_server_recovered_is_asked_again_before_its_cool_down_is_over(tmp_path):
+    tier = wired(tmp_path, DOWN).tiers["t"]
+    asked = ChatRequest(id="r", messages=[])
+    for _ in range(5):
+        with pytest.raises(Exception, match="scripted"):
+            await tier.backend.complete(asked)
+    with pytest.raises(Exception, match="cooling down"):
+        await tier.backend.complete(asked)
+    tier.recovered()
+    assert (await tier.backend.complete(asked)).text == "ok"
+
+
+def test_without_a_cool_down_there_is_nothing_to_end(tmp_path):
+    wired(tmp_path, "{backend: scripted, cooldown: null}").tiers["t"].recovered()
