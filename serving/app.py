@@ -10,12 +10,18 @@ from cascade.errors import CascadeError
 from cascade.types import Failure
 from serving import present
 from serving.answering import json_response
+from serving.feedback import router as feedback_router
+from serving.idempotency import Idempotency
 from serving.logs import RequestLog
 from serving.messages import response as messages
 from serving.messages.routes import PATH
 from serving.messages.routes import router as messages_router
+from serving.responses.routes import router as responses_router
 from serving.routes import router
 from serving.service import Service
+
+ANSWERING = ("/v1/chat/completions", "/v1/messages", "/v1/responses")
+"""Where models are asked, and so where a repetition could be paid for twice."""
 
 
 def create_app(service: Service) -> FastAPI:
@@ -35,7 +41,10 @@ def create_app(service: Service) -> FastAPI:
     app.state.fault = None
     app.include_router(router)
     app.include_router(messages_router)
-    app.add_middleware(RequestLog)
+    app.include_router(responses_router)
+    app.include_router(feedback_router)
+    app.add_middleware(Idempotency, service=service, paths=ANSWERING, refuse=_refused)
+    app.add_middleware(RequestLog)  # around all others, since it gives a request its id
     app.add_exception_handler(CascadeError, _refused)
     app.add_exception_handler(HTTPException, _no_such_route)
     app.add_exception_handler(Exception, _bug)
@@ -70,4 +79,4 @@ def _response(http: Request, fault: CascadeError | Failure, status: int) -> Resp
         body = messages.error(fault, identity)
     else:
         body = present.error(fault)
-    return json_response(body, status, {"x-cascade-request-id": identity})
+    return json_response(body, status, present.identity(identity))

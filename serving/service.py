@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from cascade.engine import CascadeEngine
 from cascade.errors import ConfigError
 from cascade.protocols import AuditSink
 from serving.readiness import ServerState
+from serving.recordings import Recordings
+from serving.store.feedback import Feedback
 from serving.store.sink import AuditState
 
 DRAIN_SECONDS = 10.0
@@ -28,6 +30,22 @@ class AuditLog(AuditSink, Protocol):
 
     def state(self) -> AuditState:
         """How it is doing."""
+        ...
+
+    async def keep(self, feedback: Feedback) -> bool:
+        """Bring feedback to safety; whether it is stored already."""
+        ...
+
+    async def owner(self, request_id: str) -> str | None:
+        """The tenant of a request; None when there is no such request."""
+        ...
+
+    def answered_lately(self, tenant: str, key: str) -> str | None:
+        """The id of the request that answered an idempotency key, as far as memory goes."""
+        ...
+
+    async def answered(self, tenant: str, key: str) -> str | None:
+        """The same, as far as the log goes back."""
         ...
 
 
@@ -49,12 +67,13 @@ class ModelServers(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """The engine, where its results go, and the model servers it relies on."""
+    """The engine, where its results go, the model servers it relies on, and what was recorded."""
 
     engine: CascadeEngine
     sink: AuditLog
     servers: ModelServers
     max_body_bytes: int
+    recordings: Recordings = field(default_factory=Recordings)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -70,5 +89,6 @@ class Service:
             stack.push_async_callback(self.servers.stop)
             for tier in self.engine.snapshot.tiers.values():
                 stack.push_async_callback(tier.backend.aclose)
+            stack.push_async_callback(self.recordings.drain, DRAIN_SECONDS)
             await self.servers.start()
             yield

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import uvicorn
 
@@ -68,6 +69,14 @@ class MemoryLog(MemorySink):
     def state(self):
         return self.told
 
+    def answered_lately(self, tenant, key):
+        answers = [each for each in self.results if not each.error and not each.cancelled]
+        asked = [each.request for each in answers]
+        return next((a.id for a in asked if (a.tenant, a.idempotency_key) == (tenant, key)), None)
+
+    async def answered(self, tenant, key):
+        return self.answered_lately(tenant, key)
+
 
 @dataclass
 class Running:
@@ -83,13 +92,16 @@ class Running:
 
 
 @asynccontextmanager
-async def running(snapshot: Snapshot, *, max_body_bytes: int = 1_000_000) -> AsyncIterator[Running]:
-    log, servers = MemoryLog(), NoServers()
+async def running(
+    snapshot: Snapshot, *, max_body_bytes: int = 1_000_000, log=None, **parts: Any
+) -> AsyncIterator[Running]:
+    log, servers = log or MemoryLog(), NoServers()
     service = Service(
         engine=CascadeEngine(snapshot, log),
         sink=log,
         servers=servers,
         max_body_bytes=max_body_bytes,
+        **parts,
     )
     async with listening(create_app(service)) as url:
         yield Running(url, log, servers, snapshot)

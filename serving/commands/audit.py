@@ -53,10 +53,10 @@ def tail(path: Path | None, limit: int, follow: bool, as_json: bool, **only: str
     filters = queries.Filters(**only)
     with _database(path) as engine:
         found = queries.tail(engine, limit, filters=filters)
-        _print(found, as_json)
+        _print(engine, found, as_json)
         if follow:
             for new in _following(engine, found, filters):
-                _print(new, as_json)
+                _print(engine, new, as_json)
 
 
 @audit.command()
@@ -70,10 +70,11 @@ def show(path: Path | None, request_id: str, as_json: bool) -> None:
     """
     with _database(path) as engine:
         record = queries.show(engine, request_id)
+        said = queries.feedback_on(engine, [record])[record.id]
     if as_json:
-        _json(present.request_json(record))
+        _json(present.request_json(record, said))
     else:
-        Console().print(present.request_view(record))
+        Console().print(present.request_view(record, said))
 
 
 @audit.command("stats")
@@ -124,10 +125,11 @@ def _following(
             yield new
 
 
-def _print(records: list[AuditRecord], as_json: bool) -> None:
+def _print(engine: Engine, records: list[AuditRecord], as_json: bool) -> None:
     if as_json:
+        said = queries.feedback_on(engine, records)
         for record in records:
-            _json(present.request_json(record), lines=True)
+            _json(present.request_json(record, said[record.id]), lines=True)
     elif records:
         Console().print(present.tail_table(records))
     else:

@@ -18,7 +18,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, StatementError
 from serving.store.database import WRITES, brief, lacks_tables
 from serving.store.rows import Entry, decode, insert
 from serving.store.spool import Spool
-from serving.store.tables import attempts, requests
+from serving.store.tables import metadata
 
 logger = logging.getLogger(__name__)
 
@@ -132,7 +132,7 @@ class Inserter:
         if time.monotonic() - self._reached < _PING_SECONDS:
             return
         with self._engine.connect() as connection:
-            for table in (requests, attempts):
+            for table in metadata.sorted_tables:
                 connection.execute(select(table).limit(0))
         self._reached = time.monotonic()
 

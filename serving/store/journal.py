@@ -1,7 +1,8 @@
 """From memory to the spool: the thread that keeps the audit log away from the event loop.
 
 `append` costs a request about a microsecond. Flattening the result, JSON and the file happen here,
-once a flush interval, and that interval is what a SIGKILL can lose.
+once a flush interval, and that interval is what a SIGKILL can lose. What is urgent is written at
+once.
 """
 
 import logging
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 
 from cascade import audit
 from cascade.result import CascadeResult
+from serving.store.feedback import Feedback
 from serving.store.rows import encode
 from serving.store.spool import Spool
 
@@ -27,8 +29,8 @@ class Limits:
 
     Attributes:
         flush_interval: seconds that rows stay in memory at most; what SIGKILL can lose.
-        queue_rows: results in memory. They get there only while the spool is full or cannot be
-            written, and /readyz has turned traffic away by then.
+        queue_rows: results and feedback in memory. They get there only while the spool is full or
+            cannot be written, and /readyz has turned traffic away by then.
         spool_bytes: size of the spool above which it takes no more.
     """
 
@@ -38,7 +40,7 @@ class Limits:
 
 
 class Journal:
-    """Takes results without waiting and writes them to the spool in batches.
+    """Takes results and feedback without waiting and writes them to the spool in batches.
 
     Args:
         spool: where batches go.
@@ -52,7 +54,7 @@ class Journal:
         self._spool = spool
         self._limits = limits
         self._written = written
-        self._queue = deque[CascadeResult]()
+        self._queue = deque[CascadeResult | Feedback]()
         self._lines = list[bytes]()  # encoded and not yet written
         self._taken = self._done = 0
         self._progress = threading.Condition()
@@ -71,15 +73,21 @@ class Journal:
         """Begin to write."""
         self._thread.start()
 
-    def append(self, result: CascadeResult) -> None:
-        """Take a result; when there is no room at all, count it as dropped and say so."""
+    def append(self, item: CascadeResult | Feedback, *, urgent: bool = False) -> bool:
+        """Take it; when there is no room at all, count it as dropped, say so and return False.
+
+        Args:
+            item: what to write.
+            urgent: write it now, not at the end of the flush interval.
+        """
         size = len(self._queue)
         if size >= self._limits.queue_rows or self._stopping.is_set():
-            self._drop(result)
-            return
-        self._queue.append(result)
-        if size == _MOST_ROWS:
+            self._drop(item)
+            return False
+        self._queue.append(item)
+        if urgent or size == _MOST_ROWS:
             self._wake.set()
+        return True
 
     def settle(self, timeout: float) -> bool:
         """Wait until everything appended before is in the spool; False when it takes longer."""
@@ -136,22 +144,22 @@ class Journal:
         with self._progress:
             taken = [self._queue.popleft() for _ in range(min(len(self._queue), _MOST_ROWS))]
             self._taken += len(taken)
-        for result in taken:
+        for item in taken:
             try:
-                self._lines.append(encode(audit.record(result)))
+                self._lines.append(_line(item))
                 time.sleep(0)  # lets the event loop in, which shares the interpreter
             except Exception:
-                # A fault in one result must not end the thread that all others depend on.
+                # A fault in one of them must not end the thread that all others depend on.
                 self.dropped += 1
-                logger.exception("request %s cannot be audited", result.request.id)
+                logger.exception("request %s cannot be audited", _about(item))
 
-    def _drop(self, result: CascadeResult) -> None:
+    def _drop(self, item: CascadeResult | Feedback) -> None:
         self.dropped += 1
         if time.monotonic() - self._complained >= 1.0:
             self._complained = time.monotonic()
             logger.error(
                 "the audit queue has no room for request %s; %d dropped so far: %s",
-                result.request.id,
+                _about(item),
                 self.dropped,
                 self.error or "the journal is closed",
             )
@@ -160,3 +168,11 @@ class Journal:
         if error != self.error:
             logger.error("%s", error)
         self.error = error
+
+
+def _line(item: CascadeResult | Feedback) -> bytes:
+    return encode(item if isinstance(item, Feedback) else audit.record(item))
+
+
+def _about(item: CascadeResult | Feedback) -> str:
+    return item.request_id if isinstance(item, Feedback) else item.request.id

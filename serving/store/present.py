@@ -17,6 +17,7 @@ from rich.text import Text
 
 from cascade.audit import PICO, AttemptRecord, AuditRecord
 from cascade.types import Kind
+from serving.store.feedback import Feedback
 from serving.store.formats import (
     COLOURS,
     NONE,
@@ -26,6 +27,7 @@ from serving.store.formats import (
     duration,
     features,
     moment,
+    percent,
     pico_dollars,
     plain,
     tokens,
@@ -52,23 +54,25 @@ def tail_table(records: Iterable[AuditRecord]) -> RenderableType:
     return table
 
 
-def request_view(record: AuditRecord) -> RenderableType:
-    """One request: what was known, what was done at each step and why, what it cost."""
+def request_view(record: AuditRecord, said: Sequence[Feedback] = ()) -> RenderableType:
+    """One request: what was known, what was done and why, what it cost, what was said of it."""
     return Group(
         Panel(_head(record), title=plain(f"request {record.id}"), title_align="left"),
         _beliefs(record),
         _calls([call for call in record.attempts if call.kind != Kind.JUDGE]),
         _steps(record),
         _foot(record),
+        *(plain(_feedback(each)) for each in said),
     )
 
 
-def request_json(record: AuditRecord) -> dict[str, Any]:
+def request_json(record: AuditRecord, said: Sequence[Feedback] = ()) -> dict[str, Any]:
     """The record as JSON takes it: money as decimal strings of dollars, times as ISO 8601."""
     return {
         **_in_dollars(asdict(record)),
-        "created_at": datetime.fromtimestamp(record.created_at, UTC).isoformat(),
+        "created_at": _iso(record.created_at),
         "attempts": [_in_dollars(asdict(call)) for call in record.attempts],
+        "feedback": [{**asdict(each), "given_at": _iso(each.given_at)} for each in said],
     }
 
 
@@ -115,7 +119,7 @@ def _calls(calls: Sequence[AttemptRecord]) -> RenderableType:
             tokens(call.input_tokens),
             tokens(call.cache_read_tokens),
             tokens(_sum(call.output_tokens, call.reasoning_tokens)),
-            pico_dollars(call.cost_pico),
+            _bill(call),
             duration(call.duration_ms),
         )
     return table
@@ -139,12 +143,15 @@ def _call_facts(call: AttemptRecord) -> Iterator[str]:
     first = f", first token after {duration(call.first_token_ms)}" if call.first_token_ms else ""
     finish = f", finished: {call.finish_reason}" if call.finish_reason else ""
     cut = ", cut off" if call.partial else ""
-    yield f"{duration(call.started_ms)} after the request{model}{replica}{first}{finish}{cut}"
+    tries = f", asked {call.tries} times" if (call.tries or 1) > 1 else ""
+    begun = f"{duration(call.started_ms)} after the request"
+    yield f"{begun}{model}{replica}{tries}{first}{finish}{cut}"
     if call.quoted_pico is not None:
         premium = call.cold_premium_pico
         cold = f", {pico_dollars(premium)} of it because its cache was cold" if premium else ""
-        bill = pico_dollars(call.cost_pico)
-        yield f"quoted {pico_dollars(call.quoted_pico)}, billed {bill}{cold}"
+        yield f"quoted {pico_dollars(call.quoted_pico)}, billed {_bill(call)}{cold}"
+    if call.usage_estimated:
+        yield "the model did not say what it used: tokens and bill are estimated"
     if call.error_type:
         yield f"{call.error_type}: {call.error_message}"
 
@@ -170,8 +177,33 @@ def _foot(record: AuditRecord) -> RenderableType:
             (duration(record.duration_ms), "bold"),
             (f", of which {duration(record.overhead_ms)} were Cascade's own", "dim"),
         ),
+        *([plain(_comparison(record))] if record.baseline_pico is not None else []),
         plain(record.reason),
     )
+
+
+def _comparison(record: AuditRecord) -> str:
+    """What the request would have cost without Cascade."""
+    baseline = record.baseline_pico or 0
+    told = f"the dearest tier alone: {pico_dollars(baseline)}"
+    if record.cost_pico is None:
+        return told
+    saved = baseline - record.cost_pico
+    return f"{told}, saved {pico_dollars(saved)} ({percent(saved, baseline)})"
+
+
+def _feedback(said: Feedback) -> str:
+    score = None if said.score is None else f"score {decimal(said.score)}"
+    correction = f"should have been: {said.correction}" if said.correction is not None else None
+    parts = [each for each in (score, said.label, correction, said.comment) if each]
+    source = f" of {said.source}" if said.source else ""
+    return f"feedback{source}, {moment(said.given_at)} UTC: {'; '.join(parts)}"
+
+
+def _bill(call: AttemptRecord) -> str:
+    """What a call cost, marked when that is an estimate."""
+    mark = "~" if call.usage_estimated and call.cost_pico is not None else ""
+    return f"{mark}{pico_dollars(call.cost_pico)}"
 
 
 def _way(record: AuditRecord) -> Text:
@@ -203,6 +235,10 @@ def _in_dollars(fields: dict[str, Any]) -> dict[str, Any]:
         name.replace("_pico", "_usd"): _exact(value) if name.endswith("_pico") else value
         for name, value in fields.items()
     }
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 def _exact(pico: int | None) -> str | None:

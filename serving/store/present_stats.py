@@ -35,6 +35,7 @@ def stats_view(found: Stats) -> RenderableType:
     return Group(
         _totals(found),
         plain(f"{moment(found.first_at)} to {moment(found.last_at)} UTC", "dim"),
+        *(plain(line) for line in _outcome(found)),
         _arms(found.arms),
         _tiers(found),
         *([_judges(found.judges)] if found.judges else []),
@@ -62,6 +63,18 @@ def _totals(found: Stats) -> Text:
     for status, number in found.statuses.items():
         parts += [(", ", ""), (f"{number:,} {status}", COLOURS.get(status, ""))]
     return Text.assemble(*parts)
+
+
+def _outcome(found: Stats) -> Iterator[str]:
+    """What was saved, and what those who asked thought of it, as far as either is known."""
+    if found.compared:
+        yield (
+            f"saved {dollars(found.saved)} ({percent(float(found.saved), float(found.baseline))}) "
+            f"against the dearest tier alone ({dollars(found.baseline)} for the "
+            f"{found.compared:,} requests compared)"
+        )
+    if found.scored:
+        yield f"requests scored: {found.scored:,}, {decimal(found.mean_score)} in the mean"
 
 
 def _arms(arms: Sequence[ArmUse]) -> RenderableType:

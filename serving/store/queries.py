@@ -1,4 +1,4 @@
-"""Finds requests in the audit log."""
+"""Finds requests in the audit log, and what was said of them."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -8,8 +8,9 @@ from sqlalchemy import ColumnElement, Connection, Engine, RowMapping, select
 
 from cascade.audit import AuditRecord
 from cascade.errors import RequestError
+from serving.store.feedback import Feedback
 from serving.store.rows import record
-from serving.store.tables import attempts, requests
+from serving.store.tables import attempts, feedback, requests
 
 _CANDIDATES = 5
 
@@ -76,6 +77,19 @@ def show(engine: Engine, prefix: str) -> AuditRecord:
             )
         calls = _calls(connection, [row["id"]])
     return record(row, calls[row["id"]])
+
+
+def feedback_on(engine: Engine, records: Sequence[AuditRecord]) -> dict[str, list[Feedback]]:
+    """By request, what its tenant said of it, the latest at the end; nothing for most."""
+    ids = [each.id for each in records]
+    same = (requests.c.id == feedback.c.request_id) & (requests.c.tenant == feedback.c.tenant)
+    wanted = select(feedback).join(requests, same).where(feedback.c.request_id.in_(ids))
+    found: dict[str, list[Feedback]] = defaultdict(list)
+    ordered = wanted.order_by(feedback.c.given_at, feedback.c.source)
+    with engine.connect() as connection:
+        for row in connection.execute(ordered).mappings():
+            found[row["request_id"]].append(Feedback(**row))
+    return found
 
 
 def _matching(filters: Filters) -> list[ColumnElement[bool]]:

@@ -1,4 +1,7 @@
-"""An audit record on its way: one line of JSON in the spool, then rows in the tables, and back."""
+"""A record on its way: one line of JSON in the spool, then rows in the tables, and back.
+
+A line is an audit record, or `{"feedback": ...}`.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -9,32 +12,38 @@ from sqlalchemy import JSON, Connection, Insert, RowMapping, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
 from cascade.audit import AttemptRecord, AuditRecord
-from serving.store.tables import attempts, requests
+from serving.store.feedback import Feedback
+from serving.store.tables import attempts, feedback, requests
 
 Row = Mapping[str, Any]
 
+_ABSENT = {"usage_estimated": False}
+"""What a column holds that must hold something, when the line is older than the column."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One request's rows, and the line of the spool they were read from."""
+    """The rows of one line of the spool, by table; and the line."""
 
     line: bytes
-    request: Row
-    attempts: Sequence[Row]
+    requests: Sequence[Row] = ()
+    attempts: Sequence[Row] = ()
+    feedback: Sequence[Row] = ()
 
 
-def encode(record: AuditRecord) -> bytes:
+def encode(record: AuditRecord | Feedback) -> bytes:
     """The record as one line of JSON, without the line's end.
 
     Raises:
         TypeError: it holds something that is no JSON.
     """
+    value = {"feedback": record} if isinstance(record, Feedback) else record
     try:
-        line = orjson.dumps(record, option=orjson.OPT_SERIALIZE_NUMPY)
+        line = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
     except TypeError:
-        return orjson.dumps(_storable(asdict(record)))
+        return _encode_storable(record)
     # A NUL is allowed in JSON, and clients may send one; PostgreSQL takes it in no text.
-    return orjson.dumps(_storable(asdict(record))) if b"\\u0000" in line else line
+    return _encode_storable(record) if b"\\u0000" in line else line
 
 
 def decode(line: bytes) -> Entry:
@@ -44,23 +53,30 @@ def decode(line: bytes) -> Entry:
     column is left out.
 
     Raises:
-        ValueError: it is not an audit record; says which value is at fault.
+        ValueError: it is no record; says which value is at fault.
     """
     value = orjson.loads(line)
+    if isinstance(value, dict) and "feedback" in value:
+        return Entry(line=line, feedback=[_row(feedback, value["feedback"])])
     if not isinstance(value, dict) or not isinstance(value.get("attempts"), list):
         raise ValueError("not an audit record")  # noqa: TRY004 - one kind of error for a bad line
     calls = [_row(attempts, attempt) for attempt in value["attempts"]]
-    return Entry(line=line, request=_row(requests, value), attempts=calls)
+    return Entry(line=line, requests=[_row(requests, value)], attempts=calls)
 
 
 def insert(connection: Connection, entries: Sequence[Entry]) -> None:
-    """Insert requests with their attempts; what is there already stays as it is."""
-    if not entries:
-        return
-    connection.execute(_insert(connection, requests), [entry.request for entry in entries])
-    calls = [attempt for entry in entries for attempt in entry.attempts]
-    if calls:
-        connection.execute(_insert(connection, attempts), calls)
+    """Insert requests with their attempts, and feedback.
+
+    What is there of a request stays as it is; of feedback, what was said last.
+    """
+    rows = {
+        requests: [row for entry in entries for row in entry.requests],
+        attempts: [row for entry in entries for row in entry.attempts],
+        feedback: [row for entry in entries for row in entry.feedback],
+    }
+    for table, new in rows.items():
+        if new:
+            connection.execute(_insert(connection, table), new)
 
 
 def record(request: RowMapping, calls: Sequence[RowMapping] = ()) -> AuditRecord:
@@ -69,9 +85,28 @@ def record(request: RowMapping, calls: Sequence[RowMapping] = ()) -> AuditRecord
 
 
 def _insert(connection: Connection, table: Table) -> Insert:
-    if connection.dialect.name == "postgresql":
-        return postgresql.insert(table).on_conflict_do_nothing()
-    return sqlite.insert(table).on_conflict_do_nothing()
+    # The two dialects' inserts are alike and share no type.
+    dialect: Any = postgresql if connection.dialect.name == "postgresql" else sqlite
+    statement: Any = dialect.insert(table)
+    inserting: Insert = (
+        _last_word(statement) if table is feedback else statement.on_conflict_do_nothing()
+    )
+    return inserting
+
+
+def _last_word(statement: Any) -> Any:
+    """Lines may come late and out of order, so the time decides and not the order."""
+    said = statement.excluded
+    return statement.on_conflict_do_update(
+        index_elements=[column.name for column in feedback.primary_key],
+        set_={c.name: said[c.name] for c in feedback.columns if not c.primary_key},
+        where=said.given_at > feedback.c.given_at,
+    )
+
+
+def _encode_storable(record: AuditRecord | Feedback) -> bytes:
+    value = _storable(asdict(record))
+    return orjson.dumps({"feedback": value} if isinstance(record, Feedback) else value)
 
 
 def _row(table: Table, value: object) -> dict[str, Any]:
@@ -80,6 +115,8 @@ def _row(table: Table, value: object) -> dict[str, Any]:
     row = {}
     for name, fits in _CHECKS[table.name].items():
         row[name] = value.get(name)
+        if row[name] is None:
+            row[name] = _ABSENT.get(name)
         if row[name] is not None and not fits(row[name]):
             raise ValueError(f"{table.name}.{name} holds a {type(row[name]).__name__}")
     return row
@@ -113,5 +150,5 @@ _CHECKS = {
         )
         for column in table.columns
     }
-    for table in (requests, attempts)
+    for table in (requests, attempts, feedback)
 }

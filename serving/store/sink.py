@@ -1,9 +1,11 @@
-"""The audit sink of the service: takes results at once, has them in a database soon after.
+"""The audit log of the service: takes results at once, has them in a database soon after.
 
     event loop ──▶ queue ──▶ journal thread ──▶ spool folder ──▶ inserter thread ──▶ database
 
 Each step lets go of a row only when the next one has it. A database that is down fills the spool, a
-full spool fills the queue, and `state` tells /readyz in time.
+full spool fills the queue, and `state` tells /readyz in time. Feedback goes the same way.
+
+The few questions that are asked while a client waits take into account what is still on its way.
 """
 
 import time
@@ -13,9 +15,14 @@ from typing import Literal
 
 from sqlalchemy import Engine
 
+from cascade.audit import key_hash
+from cascade.errors import AuditError
 from cascade.result import CascadeResult
+from serving.store.answered import Answered
+from serving.store.feedback import Feedback
 from serving.store.inserter import Inserter
 from serving.store.journal import Journal, Limits
+from serving.store.lookup import Lookup
 from serving.store.spool import Backlog, Spool
 
 _STEP_SECONDS = 0.01
@@ -69,6 +76,8 @@ class SqlAuditSink:
         self._limits = limits or Limits()
         self._degraded_after = degraded_after
         self._spool = Spool(spool)
+        self._answered = Answered()
+        self._lookup = Lookup(engine)
         self._inserter = Inserter(self._spool, engine)
         self._journal = Journal(self._spool, self._limits, self._inserter.hurry)
 
@@ -79,12 +88,60 @@ class SqlAuditSink:
             OSError: the spool folder cannot be made or written.
         """
         self._spool.open()
+        self._answered.read(self._spool.lines())
         self._journal.start()
         self._inserter.start()
 
     def write(self, result: CascadeResult) -> None:
         """Take a result without waiting and without raising."""
-        self._journal.append(result)
+        self._answered.note(result)
+        # A key's row is what a killed process leaves behind to keep a repetition from being paid.
+        self._journal.append(result, urgent=bool(result.request.idempotency_key))
+
+    async def keep(self, feedback: Feedback) -> bool:
+        """Bring feedback to safety.
+
+        Returns:
+            Whether the database has it already; if not, it is in the spool, or soon will be.
+
+        Raises:
+            AuditError: there is no room for it.
+        """
+        if not self._journal.append(feedback):
+            raise AuditError("feedback cannot be kept now; send it again later")
+        patience = self._lookup.seconds
+        try:
+            return await self._lookup.within(lambda: self._stored(patience), 3 * patience)
+        except AuditError:
+            return False
+
+    async def owner(self, request_id: str) -> str | None:
+        """The tenant of a request; None when there is no such request.
+
+        Raises:
+            AuditError: it cannot be told now: the database cannot be asked, or has not caught up.
+        """
+        patience = self._lookup.seconds
+        return await self._lookup.within(lambda: self._owner(request_id, patience), 3 * patience)
+
+    def answered_lately(self, tenant: str, key: str) -> str | None:
+        """The id of the request that answered an idempotency key, as far as memory goes."""
+        hashed = key_hash(key)
+        return None if hashed is None else self._answered.find(tenant, hashed)
+
+    async def answered(self, tenant: str, key: str) -> str | None:
+        """The same, as far as the database goes.
+
+        Raises:
+            AuditError: it cannot be asked.
+        """
+        hashed = key_hash(key)
+        if hashed is None:
+            return None
+        if lately := self._answered.find(tenant, hashed):
+            return lately
+        self._refuse_when_down()
+        return await self._lookup.within(lambda: self._lookup.answered(tenant, hashed))
 
     def state(self) -> AuditState:
         """How it is doing; looks into the spool folder, so ask once a second rather than always."""
@@ -123,8 +180,28 @@ class SqlAuditSink:
         next start.
         """
         deadline = time.monotonic() + timeout
+        self._lookup.close()
         self._journal.stop(timeout)
         self._inserter.stop(max(0.0, deadline - time.monotonic()))
+
+    def _stored(self, patience: float) -> bool:
+        settled = self._journal.settle(patience)
+        return settled and self._inserter.error is None and self.flush(patience)
+
+    def _owner(self, request_id: str, patience: float) -> str | None:
+        # Looked at first: what leaves the queue or the spool meanwhile is in the database then.
+        waiting = self._journal.queued or self._spool.batches()
+        self._refuse_when_down()
+        tenant = self._lookup.tenant(request_id)
+        if tenant is None and waiting:
+            if not self.flush(patience):
+                raise AuditError("rows are still on their way to the audit database")
+            tenant = self._lookup.tenant(request_id)
+        return tenant
+
+    def _refuse_when_down(self) -> None:
+        if error := self._inserter.error:
+            raise AuditError(f"the audit database cannot be asked: {error}")
 
     def _full(self, backlog: Backlog) -> str:
         if backlog.bytes >= self._limits.spool_bytes:

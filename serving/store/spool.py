@@ -126,6 +126,12 @@ class Spool:
             return []
         return sorted(batch for batch in found if batch is not None)
 
+    def lines(self) -> Iterator[bytes]:
+        """What waits, only to be looked at; what another process takes meanwhile is left out."""
+        for batch in self.batches():
+            with contextlib.suppress(OSError):
+                yield from batch.path.read_bytes().splitlines()
+
     def backlog(self) -> Backlog:
         """How much waits."""
         batches = self.batches()

@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from cascade.audit import PICO
 from cascade.types import Kind, Outcome
-from serving.store.tables import attempts, requests
+from serving.store.tables import attempts, feedback, requests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +109,12 @@ class Stats:
         escalated: requests that asked more than one model for the answer.
         dollars: of the requests whose cost is known.
         unknown_cost: requests whose cost is not.
+        compared: requests of which both the cost and what the dearest tier alone would have cost
+            are known.
+        baseline: what the dearest tier alone would have cost for those.
+        saved: that, less what they did cost.
+        scored: requests that got a score from their tenant.
+        mean_score: of these scores; None when there are none.
         overhead: time of a request that was not spent waiting for models.
         first_token: of each call for an answer, from its start.
     """
@@ -119,6 +125,11 @@ class Stats:
     escalated: int
     dollars: Decimal
     unknown_cost: int
+    compared: int
+    baseline: Decimal
+    saved: Decimal
+    scored: int
+    mean_score: float | None
     statuses: dict[str, int]
     arms: Sequence[ArmUse]
     tiers: Sequence[TierUse]
@@ -142,6 +153,7 @@ def stats(engine: Engine, since: float | None = None, until: float | None = None
     with engine.connect() as connection:
         return Stats(
             **_totals(connection, asked),
+            **_feedback(connection, asked),
             statuses=_counts(connection, asked.c.status),
             arms=_arms(connection, asked),
             tiers=_tiers(connection, asked, called),
@@ -162,6 +174,8 @@ def _within(since: float | None, until: float | None) -> list[ColumnElement[bool
 
 
 def _totals(connection: Connection, asked: Subquery) -> dict[str, Any]:
+    saved = asked.c.baseline_pico - asked.c.cost_pico  # null unless both are known
+    baseline = case((saved.is_not(None), asked.c.baseline_pico))
     row = connection.execute(
         select(
             func.count().label("requests"),
@@ -169,9 +183,23 @@ def _totals(connection: Connection, asked: Subquery) -> dict[str, Any]:
             func.max(asked.c.created_at).label("last_at"),
             *_spending(asked),
             _escalated(asked),
+            func.count(saved).label("compared"),
+            func.coalesce(func.sum(baseline), 0).label("baseline"),
+            func.coalesce(func.sum(saved), 0).label("saved"),
         )
     )
-    return _with_dollars(row.mappings().one())
+    totals = _with_dollars(row.mappings().one())
+    return totals | {name: Decimal(totals[name]) / PICO for name in ("baseline", "saved")}
+
+
+def _feedback(connection: Connection, asked: Subquery) -> dict[str, Any]:
+    same = (asked.c.id == feedback.c.request_id) & (asked.c.tenant == feedback.c.tenant)
+    found = select(
+        func.count(feedback.c.request_id.distinct()).label("scored"),
+        func.avg(feedback.c.score).label("mean_score"),
+    )
+    scored = found.join_from(asked, feedback, same).where(feedback.c.score.is_not(None))
+    return dict(connection.execute(scored).mappings().one())
 
 
 def _arms(connection: Connection, asked: Subquery) -> list[ArmUse]:

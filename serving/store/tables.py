@@ -1,10 +1,15 @@
-"""The two tables of the audit log, column by column the fields of `cascade.audit`'s records.
+"""The tables of the audit log, column by column the fields of the records that go into them.
 
 `created_at` is seconds since the epoch, UTC, as a double: the one form that means the same in both
 databases, has no time zone to get wrong, keeps the record's value to the microsecond, and is cut
 into buckets by plain arithmetic. For people, `to_timestamp(created_at)` in PostgreSQL and
 `datetime(created_at, 'unixepoch')` in SQLite show it as a date. Money is whole pico-dollars, which
 add up exactly. Counts are 64 bits wide, because what an upstream reports is not ours to bound.
+
+Feedback has no foreign key to its request. The request's row may come after it, from another
+process's journal, or may have been refused; neither is a reason to refuse what somebody said. The
+tenant is part of its key, so that nobody's word replaces that of another tenant, and who reads it
+joins on id and tenant.
 """
 
 from sqlalchemy import (
@@ -18,6 +23,7 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    false,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
@@ -49,6 +55,7 @@ requests = Table(
     Column("tenant", Text, nullable=False),
     Column("session", Text, nullable=False),
     Column("unit", Text, nullable=False),
+    Column("idempotency_hash", Text),
     Column("tags", Document, nullable=False),
     Column("prompt_hash", Text, nullable=False),
     Column("prompt_messages", BigInteger, nullable=False),
@@ -60,6 +67,7 @@ requests = Table(
     Column("belief_flags", Document, nullable=False),
     Column("features", Document),
     Column("cost_pico", BigInteger),
+    Column("baseline_pico", BigInteger),
     Column("duration_ms", Double, nullable=False),
     Column("overhead_ms", Double, nullable=False),
     Column("released_characters", BigInteger, nullable=False),
@@ -70,6 +78,14 @@ requests = Table(
 Index(None, requests.c.created_at)
 Index(None, requests.c.session, requests.c.created_at)
 Index(None, requests.c.tenant, requests.c.created_at)
+_KEYED = requests.c.idempotency_hash.is_not(None)
+Index(
+    None,
+    requests.c.idempotency_hash,
+    requests.c.tenant,
+    postgresql_where=_KEYED,
+    sqlite_where=_KEYED,
+)
 
 attempts = Table(
     "attempts",
@@ -100,6 +116,8 @@ attempts = Table(
     Column("cache_read_cost_pico", BigInteger),
     Column("cache_write_cost_pico", BigInteger),
     Column("output_cost_pico", BigInteger),
+    Column("usage_estimated", Boolean, nullable=False, server_default=false()),
+    Column("tries", BigInteger),
     Column("cold_premium_pico", BigInteger),
     Column("quoted_pico", BigInteger),
     Column("started_ms", Double, nullable=False),
@@ -107,4 +125,17 @@ attempts = Table(
     Column("first_token_ms", Double),
     Column("error_type", Text),
     Column("error_message", Text),
+)
+
+feedback = Table(
+    "feedback",
+    metadata,
+    Column("request_id", Id, primary_key=True),
+    Column("tenant", Text, primary_key=True),
+    Column("source", Text, primary_key=True),
+    Column("given_at", Double, nullable=False),
+    Column("score", Double),
+    Column("label", Text),
+    Column("correction", Text),
+    Column("comment", Text),
 )

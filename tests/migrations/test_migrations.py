@@ -8,7 +8,7 @@ import pytest
 from alembic import command
 from sqlalchemy import inspect, text
 
-from serving.store import schema
+from serving.store import queries, schema
 from serving.store.database import WRITES, engine_for
 from serving.store.tables import metadata
 from tests.databases import Database
@@ -22,10 +22,10 @@ def tables(url: str) -> set[str]:
     return names
 
 
-def migrate(url: str, revision: str) -> None:
+def migrate(url: str, revision: str, *, down: bool = False) -> None:
     """Up or down to a revision, as a developer would."""
     engine = engine_for(url)
-    step = command.downgrade if revision == "base" else command.upgrade
+    step = command.downgrade if down else command.upgrade
     with engine.execution_options(**WRITES).begin() as connection:
         step(schema.configuration(connection), revision)
     engine.dispose()
@@ -72,11 +72,11 @@ def test_an_upgrade_creates_the_tables_and_a_second_one_changes_nothing(
     assert schema.upgrade(empty_database.url).at_head
     first = tables(empty_database.url)
     assert schema.upgrade(empty_database.url).at_head
-    assert tables(empty_database.url) == first == {"requests", "attempts", "alembic_version"}
+    assert tables(empty_database.url) == first == {*metadata.tables, "alembic_version"}
 
 
 def test_down_to_nothing_and_up_again(database: Database) -> None:
-    migrate(database.url, "base")
+    migrate(database.url, "base", down=True)
     assert tables(database.url) == {"alembic_version"}
     migrate(database.url, "head")
     assert schema.check(database.url).at_head
@@ -84,7 +84,7 @@ def test_down_to_nothing_and_up_again(database: Database) -> None:
 
 def test_a_migration_that_fails_leaves_nothing_behind(empty_database: Database) -> None:
     schema.upgrade(empty_database.url)
-    migrate(empty_database.url, "base")
+    migrate(empty_database.url, "base", down=True)
     engine = engine_for(empty_database.url)
     with engine.begin() as connection:
         connection.execute(text("CREATE TABLE attempts (id INTEGER)"))  # in the migration's way
@@ -92,6 +92,43 @@ def test_a_migration_that_fails_leaves_nothing_behind(empty_database: Database) 
     with pytest.raises(Exception, match="already exists"):
         schema.upgrade(empty_database.url)
     assert tables(empty_database.url) == {"alembic_version", "attempts"}
+
+
+OLD_ROWS = """
+INSERT INTO requests (id, created_at, status, requested_model, policy, config_version, tenant,
+    session, unit, tags, prompt_hash, prompt_messages, reason, answers, belief_flags, cost_pico,
+    duration_ms, overhead_ms, released_characters)
+VALUES ('old', 100.5, 'ok', 'auto', 'default', 'c0ffee', 'default', 's', '', '{}', 'abc', 1,
+    'small is not judged', 1, '[]', 1720000, 210.0, 3.0, 2);
+INSERT INTO attempts (request_id, "index", kind, tier, outcome, reason, partial, cost_pico,
+    started_ms, duration_ms)
+VALUES ('old', 0, 'answer', 'small', 'accepted', 'the first step', false, 1720000, 2.0, 200.0)
+"""
+
+
+def test_rows_of_the_first_revision_are_read_after_an_upgrade_and_survive_the_way_back(
+    empty_database: Database,
+) -> None:
+    url = empty_database.url
+    migrate(url, "0001")
+    engine = engine_for(url)
+    with engine.begin() as connection:
+        for statement in OLD_ROWS.split(";"):
+            connection.exec_driver_sql(statement)
+    assert schema.upgrade(url).at_head
+    old = queries.show(engine, "old")
+    assert (old.cost_pico, old.baseline_pico, old.idempotency_hash) == (1720000, None, None)
+    assert [(call.usage_estimated, call.tries) for call in old.attempts] == [(False, None)]
+    assert queries.feedback_on(engine, [old]) == {}
+    migrate(url, "0001", down=True)
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT id, cost_pico FROM requests")).all() == [
+            ("old", 1720000)
+        ]
+        assert connection.scalar(text("SELECT count(*) FROM attempts")) == 1
+    assert schema.upgrade(url).at_head
+    assert queries.show(engine, "old") == old
+    engine.dispose()
 
 
 def test_several_threads_may_upgrade_at_once(empty_database: Database) -> None:
@@ -113,14 +150,14 @@ def test_a_developer_can_generate_a_revision(tmp_path: Path, empty_database: Dat
     schema.upgrade(empty_database.url)
     ini = tmp_path / "alembic.ini"
     ini.write_text(f"[alembic]\nscript_location = migrations\nversion_locations = {tmp_path}\n")
-    at_first = Path("migrations/versions/0001_requests_and_attempts.py")
-    (tmp_path / at_first.name).write_text(at_first.read_text())
+    for path in Path("migrations/versions").glob("0*.py"):
+        (tmp_path / path.name).write_text(path.read_text())
     alembic = [sys.executable, "-m", "alembic", "-c", ini, "-x", f"url={empty_database.url}"]
-    revision = ["revision", "--autogenerate", "-m", "nothing", "--rev-id", "0002"]
+    revision = ["revision", "--autogenerate", "-m", "nothing", "--rev-id", "next"]
     done = subprocess.run([*alembic, *revision], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    written = (tmp_path / "0002_nothing.py").read_text()
-    assert "down_revision = '0001'" in written
+    written = (tmp_path / "next_nothing.py").read_text()
+    assert "down_revision = '0002'" in written
     assert "op." not in written
 
 

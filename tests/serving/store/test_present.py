@@ -6,11 +6,12 @@ from rich.console import Console, RenderableType
 
 from cascade.audit import record
 from cascade.types import Failure, Kind, Outcome, Step, Verdict
+from serving.store.feedback import Feedback
 from serving.store.formats import dollars, duration
 from serving.store.present import request_json, request_view, tail_table
 from serving.store.present_stats import stats_json, stats_view
 from serving.store.stats import ArmUse, JudgeUse, Quantiles, Stats, TierUse
-from tests.builders import attempt, escalated, failed, request, result
+from tests.builders import attempt, completion, cost, escalated, failed, request, result
 
 WIDTH = 100
 
@@ -108,6 +109,57 @@ def test_show_of_a_request_nobody_answered_says_what_failed() -> None:
         assert part in text
 
 
+def test_show_says_what_was_estimated_how_often_it_asked_and_what_was_saved() -> None:
+    cut = attempt(usage_estimated=True, completion=completion(tries=3, partial=True))
+    given = result("r", attempts=(cut,), baseline=cost("0.00000688"))
+    text = shown(request_view(record(given)))
+    for part in (
+        "~$0.00000172",
+        "asked 3 times",
+        "the model did not say what it used: tokens and bill are estimated",
+        "the dearest tier alone: $0.00000688, saved $0.00000516 (75.0%)",
+    ):
+        assert part in text
+    usual = shown(request_view(record(result("r"))))
+    for part in ("~", "asked 1", "did not say", "dearest"):
+        assert part not in usual
+
+
+def test_show_of_an_unknown_cost_claims_no_saving() -> None:
+    given = result("r", attempts=(failed(cost=None),), baseline=cost())
+    text = shown(request_view(record(given)))
+    assert "the dearest tier alone: $0.00000172" in text
+    assert "saved" not in text
+
+
+SAID = Feedback(
+    request_id="r",
+    tenant="default",
+    source="ci",
+    given_at=1_790_000_000.25,
+    score=0.25,
+    label="bad",
+    correction="42\x1b[2J",
+    comment="it said 41",
+)
+
+
+def test_show_says_what_was_said_of_the_answer() -> None:
+    text = shown(request_view(record(result("r")), [SAID]))
+    said = "score 0.25; bad; should have been: 42\ufffd[2J; it said 41"
+    assert f"feedback of ci, 2026-09-21 14:13:20.250 UTC: {said}" in " ".join(text.split())
+    assert "feedback" not in shown(request_view(record(result("r"))))
+
+
+def test_feedback_is_in_the_json() -> None:
+    value = json.loads(json.dumps(request_json(record(result("r", baseline=cost())), [SAID])))
+    assert value["feedback"][0]["score"] == 0.25
+    assert value["feedback"][0]["given_at"] == "2026-09-21T14:13:20.250000+00:00"
+    assert value["baseline_usd"] == "0.00000172"
+    assert value["attempts"][0]["usage_estimated"] is False
+    assert value["attempts"][0]["tries"] == 1
+
+
 def test_show_of_a_request_that_called_nothing() -> None:
     assert "No model was called." in shown(request_view(record(result(attempts=(), beliefs=None))))
 
@@ -158,6 +210,11 @@ FOUND = Stats(
     escalated=300,
     dollars=Decimal("0.0412"),
     unknown_cost=7,
+    compared=1100,
+    baseline=Decimal("0.1"),
+    saved=Decimal("0.06"),
+    scored=12,
+    mean_score=0.75,
     statuses={"ok": 1190, "degraded": 10},
     arms=[
         ArmUse(
@@ -229,6 +286,8 @@ def test_stats_show_their_numbers() -> None:
         "210 ms",
         "1.83 s",
         "2.5 ms",
+        "saved $0.0600 (60.0%) against the dearest tier alone ($0.100 for the 1,100 requests",
+        "requests scored: 12, 0.75 in the mean",
     ):
         assert part in text
     assert max(len(line) for line in text.splitlines()) <= WIDTH
@@ -242,6 +301,11 @@ def test_stats_of_an_empty_log_say_so() -> None:
         escalated=0,
         dollars=Decimal(0),
         unknown_cost=0,
+        compared=0,
+        baseline=Decimal(0),
+        saved=Decimal(0),
+        scored=0,
+        mean_score=None,
         statuses={},
         arms=[],
         tiers=[],

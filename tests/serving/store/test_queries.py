@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import Engine
@@ -6,7 +7,8 @@ from sqlalchemy import Engine
 from cascade.audit import record
 from cascade.errors import RequestError
 from cascade.result import CascadeResult
-from serving.store.queries import Filters, show, tail
+from serving.store.feedback import Feedback
+from serving.store.queries import Filters, feedback_on, show, tail
 from serving.store.rows import decode, encode, insert
 from tests.builders import escalated, request, result
 
@@ -83,3 +85,30 @@ def test_an_id_that_is_not_there_is_said_to_be_missing(engine: Engine, prefix: s
     store(engine, [result("abc")])
     with pytest.raises(RequestError, match="no request in the audit log"):
         show(engine, prefix)
+
+
+def test_feedback_is_found_with_its_request_when_it_is_the_tenants_own(engine: Engine) -> None:
+    given = [result("r1"), result("r2"), result("r3")]
+    store(engine, given)
+    first = Feedback(
+        request_id="r1",
+        tenant="default",
+        source="b",
+        given_at=1.0,
+        score=1.0,
+        label=None,
+        correction=None,
+        comment=None,
+    )
+    said = [
+        first,
+        replace(first, source="a", given_at=2.0),
+        replace(first, request_id="r2", tenant="other"),
+        replace(first, request_id="r3"),
+        replace(first, request_id="r4"),
+    ]
+    with engine.begin() as connection:
+        insert(connection, [decode(encode(each)) for each in said])
+    found = feedback_on(engine, [record(each) for each in given[:2]])
+    assert dict(found) == {"r1": said[:2]}
+    assert feedback_on(engine, []) == {}

@@ -13,6 +13,7 @@ from serving.store.tables import attempts, requests
 from tests.builders import (
     attempt,
     completion,
+    cost,
     escalated,
     failed,
     request,
@@ -35,6 +36,11 @@ def round_trip(engine: Engine, given: AuditRecord) -> AuditRecord:
     "given",
     [
         escalated(),
+        escalated(
+            request=request(idempotency_key="k1"),
+            baseline=cost("0.001"),
+            attempts=(attempt(usage_estimated=True, completion=completion(tries=3)),),
+        ),
         result(attempts=(failed(cost=None),), beliefs=None, experiment=None, arm=None),
         result(
             attempts=(
@@ -46,7 +52,7 @@ def round_trip(engine: Engine, given: AuditRecord) -> AuditRecord:
         ),
         result(attempts=(), completion=None, cost=FREE, cancelled=True),
     ],
-    ids=["escalated", "failed", "cache_writes", "nothing_was_called"],
+    ids=["escalated", "estimated", "failed", "cache_writes", "nothing_was_called"],
 )
 def test_a_record_comes_back_as_it_went_in(engine: Engine, given: object) -> None:
     flat = record(given)  # type: ignore[arg-type]
@@ -85,8 +91,8 @@ def test_a_column_the_line_does_not_know_is_left_empty_and_a_stranger_is_left_ou
     line = orjson.loads(encode(record(result())))
     del line["experiment"]
     entry = decode(orjson.dumps({**line, "colour": "red"}))
-    assert entry.request["experiment"] is None
-    assert "colour" not in entry.request
+    assert entry.requests[0]["experiment"] is None
+    assert "colour" not in entry.requests[0]
 
 
 @pytest.mark.parametrize(

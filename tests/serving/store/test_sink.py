@@ -17,7 +17,7 @@ from serving.store.journal import Limits
 from serving.store.rows import encode
 from serving.store.sink import SqlAuditSink
 from serving.store.spool import Spool
-from tests.builders import attempt, escalated, result
+from tests.builders import attempt, escalated, request, result
 from tests.databases import Database
 from tests.serving.store.conftest import SinkFactory
 from tests.serving.store.waiting import eventually, files, stored_attempts, stored_ids
@@ -51,6 +51,14 @@ def test_a_flush_with_nothing_to_do_returns_at_once(open_sink: SinkFactory) -> N
 def test_rows_arrive_without_a_flush(open_sink: SinkFactory, engine: Engine) -> None:
     write(open_sink(limits=Limits(flush_interval=0.01)), names(0, 3))
     eventually(lambda: stored_ids(engine) == names(0, 3))
+
+
+def test_the_row_of_a_request_with_a_key_does_not_wait_for_the_flush_interval(
+    open_sink: SinkFactory, engine: Engine
+) -> None:
+    sink = open_sink(limits=Limits(flush_interval=600))
+    sink.write(result(request=request(id="r00000", idempotency_key="k")))
+    eventually(lambda: stored_ids(engine) == names(0, 1))
 
 
 def test_an_outage_slows_no_request_and_loses_no_row(

@@ -6,6 +6,7 @@ from sqlalchemy import Engine
 
 from cascade.audit import record
 from cascade.types import Outcome, Step
+from serving.store.feedback import Feedback
 from serving.store.rows import decode, encode, insert
 from serving.store.stats import ArmUse, JudgeUse, Quantiles, Stats, TierUse, stats
 from tests.builders import attempt, completion, cost, escalated, failed, result, usage, verdict
@@ -26,8 +27,10 @@ def found(engine: Engine) -> Stats:
     sure = attempt(step=judged, verdict=verdict(0.9), threshold=0.7, first_token_seconds=0.1)
     unpriced = failed(0, tier="large", cost=None)
     given = [
-        result("a", attempts=(sure,), seconds=0.1, overhead_seconds=0.001),
-        escalated("b", seconds=0.2, overhead_seconds=0.002),
+        result(
+            "a", attempts=(sure,), seconds=0.1, overhead_seconds=0.001, baseline=cost("0.00001")
+        ),
+        escalated("b", seconds=0.2, overhead_seconds=0.002, baseline=cost("0.00003")),
         result(
             "c",
             attempts=(unpriced, attempt(1)),
@@ -35,6 +38,7 @@ def found(engine: Engine) -> Stats:
             experiment=None,
             arm=None,
             degraded=True,
+            baseline=cost("5"),
             seconds=0.3,
             overhead_seconds=0.003,
         ),
@@ -43,9 +47,24 @@ def found(engine: Engine) -> Stats:
     timed = [
         replace(record(each), created_at=100.0 * number) for number, each in enumerate(given, 1)
     ]
+    said = [
+        thought("a", 1.0),
+        thought("a", 0.5, source="ci"),
+        thought("b", 0.0),
+        thought("c", None),
+        thought("d", 0.0, tenant="somebody else's"),
+        thought("not there", 0.0),
+    ]
     with engine.begin() as connection:
-        insert(connection, [decode(encode(each)) for each in timed])
+        insert(connection, [decode(encode(each)) for each in (*timed, *said)])
     return stats(engine)
+
+
+def thought(request_id: str, score: float | None, **overrides: str) -> Feedback:
+    values = {"request_id": request_id, "tenant": "default", "source": "", **overrides}
+    return Feedback(
+        **values, given_at=1.0, score=score, label="so-so", correction=None, comment=None
+    )
 
 
 def test_totals(found: Stats) -> None:
@@ -55,6 +74,17 @@ def test_totals(found: Stats) -> None:
     assert found.escalated == 2
     assert found.dollars == 3 * Decimal(SMALL) + Decimal(LARGE)
     assert found.unknown_cost == 1
+
+
+def test_savings_are_of_the_requests_that_can_be_compared(found: Stats) -> None:
+    assert found.compared == 2  # of c the cost is unknown, of d the baseline
+    assert found.baseline == Decimal("0.00004")
+    assert found.saved == found.baseline - 2 * Decimal(SMALL) - Decimal(LARGE)
+
+
+def test_scores_count_when_they_are_the_tenants_own(found: Stats) -> None:
+    assert found.scored == 2
+    assert found.mean_score == pytest.approx(0.5)
 
 
 def test_by_arm(found: Stats) -> None:
@@ -142,6 +172,8 @@ def test_only_requests_between_the_two_times_count(engine: Engine, found: Stats)
 def test_an_empty_log_has_no_times_and_costs_nothing(engine: Engine) -> None:
     nothing = stats(engine)
     assert (nothing.requests, nothing.dollars, nothing.unknown_cost) == (0, Decimal(0), 0)
+    assert (nothing.compared, nothing.saved, nothing.scored) == (0, Decimal(0), 0)
+    assert nothing.mean_score is None
     assert (nothing.first_at, nothing.duration, nothing.statuses) == (None, None, {})
     assert (list(nothing.arms), list(nothing.tiers), list(nothing.judges)) == ([], [], [])
 

@@ -6,9 +6,10 @@ import pytest
 from sqlalchemy import JSON, Table
 
 from cascade.audit import AttemptRecord, AuditRecord
-from serving.store.tables import attempts, requests
+from serving.store.feedback import Feedback
+from serving.store.tables import attempts, feedback, requests
 
-PAIRS = [(AuditRecord, requests), (AttemptRecord, attempts)]
+PAIRS = [(AuditRecord, requests), (AttemptRecord, attempts), (Feedback, feedback)]
 
 
 def fields(record: type) -> dict[str, typing.Any]:

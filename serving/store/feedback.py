@@ -1,0 +1,28 @@
+"""What somebody said of an answer, as it is kept beside the request."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    """One source's word on one request; a later one of the same source replaces it.
+
+    Attributes:
+        request_id: the request's, without what an API puts in front of it.
+        tenant: who says so; it counts only when the request is this tenant's.
+        source: a person, a program or a test; empty when it was not named.
+        given_at: when it came in, seconds since the epoch.
+        score: how good the answer is, in [0, 1].
+        label: the same as a word, such as good or bad.
+        correction: what the answer should have been.
+        comment: anything else.
+    """
+
+    request_id: str
+    tenant: str
+    source: str
+    given_at: float
+    score: float | None
+    label: str | None
+    correction: str | None
+    comment: str | None
