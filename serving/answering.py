@@ -11,13 +11,15 @@ import orjson
 from fastapi import Request, Response
 from starlette.requests import ClientDisconnect
 
-from cascade.errors import CascadeError, RequestTooLargeError
+from cascade.errors import CascadeError, RequestError
 from cascade.experiments import Arm
 from cascade.result import CascadeResult
 from cascade.run import failure
 from cascade.snapshot import Snapshot
 from cascade.types import ChatRequest, Completion, Failure
 from serving import present
+from serving.explain import explained
+from serving.incoming import body_of, header_texts
 from serving.schemas import Call
 from serving.service import Service
 from serving.stream import AnswerStream, unless_gone
@@ -49,11 +51,12 @@ async def answer(http: Request, shape: Shape) -> Response:
         RequestError: the request cannot be read, or names no model.
     """
     service: Service = http.app.state.service
+    headers = header_texts(http)
     try:
-        body = await _body(http, service.max_body_bytes)
+        body = await body_of(http, headers, service.max_body_bytes)
     except ClientDisconnect:
         return Response(status_code=CLIENT_LEFT)
-    call = shape.parse(body, http.headers, http.state.request_id)
+    call = shape.parse(body, headers, http.state.request_id)
     engine = service.engine
     call, arm = _assigned(call, engine.snapshot)
     early = present.early_headers(call.request, arm)
@@ -62,7 +65,7 @@ async def answer(http: Request, shape: Shape) -> Response:
     result = await unless_gone(http.receive, engine.run(call.request, arm))
     if result is None:
         return Response(status_code=CLIENT_LEFT)
-    return _whole(result, shape, early)
+    return _whole(result, call, shape, early)
 
 
 def json_response(
@@ -77,36 +80,46 @@ def json_response(
     )
 
 
-def _whole(result: CascadeResult, shape: Shape, early: Mapping[str, str]) -> Response:
+def _whole(result: CascadeResult, call: Call, shape: Shape, early: Mapping[str, str]) -> Response:
     headers = {**early, **present.late_headers(result)}
+    told = explained(result, asked=call.explain)
     fault = result.error
     if result.completion is not None:
         try:
-            return json_response(shape.whole(result, result.completion), 200, headers)
+            body = shape.whole(result, result.completion)
+            return json_response(body | told, 200, headers)
         except CascadeError as error:
             fault = failure(error)
     fault = fault or present.bug(AssertionError())
-    return json_response(shape.error(fault, result.request.id), fault.status, headers)
+    body = shape.error(fault, result.request.id)
+    return json_response(body | told, fault.status, headers)
 
 
 def _assigned(call: Call, snapshot: Snapshot) -> tuple[Call, Arm]:
-    """The call with its sticky unit, and the arm that the unit is in."""
+    """The call with its sticky unit, and the arm that the unit is in or that the client chose.
+
+    Raises:
+        RequestError: there is no such model, or no such tier to pin.
+    """
     request = call.request
     experiment = snapshot.experiments.get(request.model)
-    unit = _unit(request, experiment.unit) if experiment else ""
-    arm = snapshot.arm(request.model, unit)
+    unit = _unit(request, experiment.unit) if experiment and not call.pin else ""
+    arm = snapshot.arm(request.model, unit)  # a model that is not there is an error when pinned too
+    if call.pin is not None:
+        arm = _pinned(call.pin, snapshot)
     return replace(call, request=replace(request, unit=unit)), arm
+
+
+def _pinned(tier: str, snapshot: Snapshot) -> Arm:
+    taken = tier in snapshot.arms or tier in snapshot.experiments
+    if tier not in snapshot.tiers or taken:
+        raise RequestError(
+            f"cascade.pin: {tier!r} is not the name of a tier; the tiers are: "
+            f"{', '.join(snapshot.tiers)}",
+            param="cascade.pin",
+        )
+    return snapshot.arm(tier, "")
 
 
 def _unit(request: ChatRequest, kind: str) -> str:
     return {"session": request.session, "tenant": request.tenant, "request": request.id}[kind]
-
-
-async def _body(http: Request, limit: int) -> bytes:
-    pieces, size = [], 0
-    async for piece in http.stream():
-        size += len(piece)
-        if size > limit:
-            raise RequestTooLargeError(f"the body is larger than {limit} bytes")
-        pieces.append(piece)
-    return b"".join(pieces)

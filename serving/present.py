@@ -9,7 +9,8 @@ from cascade.answers import presented_logprobs
 from cascade.errors import CascadeError
 from cascade.experiments import Arm
 from cascade.result import CascadeResult
-from cascade.types import ChatRequest, Choice, Completion, Failure, Json, Usage
+from cascade.types import ChatRequest, Choice, Completion, Cost, Failure, Json, Usage
+from serving.explain import dollars, estimated
 
 _INVALID = range(400, 500)
 
@@ -83,7 +84,7 @@ def bug(error: Exception) -> Failure:
 def early_headers(request: ChatRequest, arm: Arm) -> dict[str, str]:
     """What is known before any model was asked."""
     known = {
-        "x-cascade-request-id": request.id,
+        **identity(request.id),
         "x-cascade-policy": arm.policy.name,
         "x-cascade-experiment": arm.experiment,
         "x-cascade-arm": arm.name,
@@ -91,16 +92,27 @@ def early_headers(request: ChatRequest, arm: Arm) -> dict[str, str]:
     return {name: value for name, value in known.items() if value is not None}
 
 
+def identity(request_id: str) -> dict[str, str]:
+    """The request's id, also under the names that OpenAI's and Anthropic's clients look for."""
+    return {
+        "x-cascade-request-id": request_id,
+        "x-request-id": request_id,
+        "request-id": request_id,
+    }
+
+
 def late_headers(result: CascadeResult) -> dict[str, str]:
     """What is known once the request is done."""
     answer = result.completion
-    cost = "unknown" if result.cost is None else f"{result.cost.total:f}"
     headers = {
         "x-cascade-attempts": str(result.answers),
         "x-cascade-degraded": str(result.degraded).lower(),
-        "x-cascade-cost-usd": cost,
+        "x-cascade-cost-usd": _usd(result.cost),
+        "x-cascade-baseline-usd": _usd(result.baseline),
         "x-cascade-overhead-ms": f"{result.overhead_seconds * 1e3:.3f}",
     }
+    if estimated(result):
+        headers["x-cascade-cost-estimated"] = "true"
     if answer is not None:
         headers |= who(answer.tier, answer.model)
     if result.error is not None and result.error.retry_after is not None:
@@ -112,6 +124,10 @@ def who(tier: str, model: str) -> dict[str, str]:
     """Who answered; a model may be called anything upstream, and a header holds plain ASCII."""
     safe = "".join(c if c.isascii() and c.isprintable() else "?" for c in model)
     return {"x-cascade-tier": tier, "x-cascade-model": safe}
+
+
+def _usd(cost: Cost | None) -> str:
+    return (dollars(cost.total) if cost else None) or "unknown"
 
 
 def _choice(request: ChatRequest, index: int, choice: Choice) -> dict[str, Any]:

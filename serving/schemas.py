@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from cascade.errors import RequestError
 from cascade.types import ChatRequest, Json
 from classifiers.text import text_of
+from serving.control import FIELD, Control, control
 
 B = TypeVar("B", bound=BaseModel)
 Count = Annotated[int, Field(ge=1)]
@@ -24,7 +25,7 @@ Count = Annotated[int, Field(ge=1)]
 NAME_CHARACTERS = 200
 SAFE_NESTING = 200
 """Fewer brackets than this cannot nest deeper than a JSON writer goes."""
-OURS = frozenset({"model", "messages", "tools", "stream", "stream_options"})
+OURS = frozenset({FIELD, "model", "messages", "tools", "stream", "stream_options"})
 """Body fields that do not go into a ChatRequest's params."""
 
 
@@ -39,6 +40,9 @@ class Message(Open):
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[dict[str, Any]] | None = None
+    name: str | None = None
+    tool_calls: list[dict[str, Any]] | None = None
+    tool_call_id: str | None = None
 
 
 class StreamOptions(Open):
@@ -62,11 +66,19 @@ class ChatBody(Open):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    functions: list[dict[str, Any]] | None = None
     max_tokens: Count | None = None
     max_completion_tokens: Count | None = None
     n: Annotated[int, Field(ge=1, le=128)] | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     top_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    seed: int | None = None
+    logit_bias: dict[str, Any] | None = None
+    reasoning_effort: str | dict[str, Any] | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     stop: str | list[str] | None = None
@@ -77,11 +89,18 @@ class ChatBody(Open):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A chat request and how its answer is wanted."""
+    """A chat request and how its answer is wanted.
+
+    Attributes:
+        pin: the tier that is to answer it; None leaves that to the model field.
+        explain: the answer says how it came about.
+    """
 
     request: ChatRequest
     stream: bool
     include_usage: bool
+    pin: str | None = None
+    explain: bool = False
 
 
 def parse(body: bytes, headers: Mapping[str, str], request_id: str) -> Call:
@@ -93,8 +112,10 @@ def parse(body: bytes, headers: Mapping[str, str], request_id: str) -> Call:
     data = read(body)
     checked = validated(ChatBody, data)
     options = checked.stream_options
-    return Call(
-        request=request_of(data, headers, request_id),
+    return call_of(
+        data,
+        headers,
+        request_id,
         stream=bool(checked.stream),
         include_usage=bool(options and options.include_usage),
     )
@@ -136,10 +157,34 @@ def new_id() -> str:
     return f"{time.time_ns() // 1_000_000:011x}{random.getrandbits(48):012x}"
 
 
-def request_of(data: dict[str, Any], headers: Mapping[str, str], request_id: str) -> ChatRequest:
-    """The request that a valid body of a chat completion stands for."""
-    tenant = _bounded(headers.get("x-cascade-tenant") or "default")
-    session = headers.get("x-cascade-session") or data.get("user") or _session(tenant, data)
+def call_of(
+    data: dict[str, Any],
+    headers: Mapping[str, str],
+    request_id: str,
+    *,
+    stream: bool,
+    include_usage: bool,
+) -> Call:
+    """The call that a valid body of a chat completion stands for.
+
+    Raises:
+        RequestError: naming what is wrong of its `cascade` object or of the headers.
+    """
+    said = control(data, headers)
+    return Call(
+        request=_request(data, headers, request_id, said),
+        stream=stream,
+        include_usage=include_usage,
+        pin=said.pin,
+        explain=said.explain,
+    )
+
+
+def _request(
+    data: dict[str, Any], headers: Mapping[str, str], request_id: str, said: Control
+) -> ChatRequest:
+    tenant = tenant_of(headers)
+    session = said.session or data.get("user") or _session(tenant, data)
     tags = data.get("metadata") or {}
     return ChatRequest(
         id=request_id,
@@ -149,8 +194,15 @@ def request_of(data: dict[str, Any], headers: Mapping[str, str], request_id: str
         tools=data.get("tools"),
         tenant=tenant,
         session=_bounded(session),
+        budget=said.budget,
+        idempotency_key=headers.get("idempotency-key", ""),
         tags={name: value for name, value in tags.items() if isinstance(value, str)},
     )
+
+
+def tenant_of(headers: Mapping[str, str]) -> str:
+    """Whose request it is, as the headers, by their lower-case names, say."""
+    return _bounded(headers.get("x-cascade-tenant") or "default")
 
 
 def _session(tenant: str, data: Json) -> str:

@@ -18,8 +18,9 @@ from starlette.types import Receive, Scope, Send
 from cascade.errors import CascadeError
 from cascade.result import AttemptFinished, CascadeResult, Delta, Event, Finished
 from cascade.run import failure
-from cascade.types import Attempt, Completion, Failure, Outcome, Usage
+from cascade.types import Attempt, Failure, Outcome, Usage
 from serving import present
+from serving.explain import explained
 from serving.schemas import Call
 
 HEARTBEAT_SECONDS = 5.0
@@ -54,6 +55,8 @@ class AnswerStream(Response, ABC):
         heartbeat: what is sent while there is nothing to say.
         call: what is answered.
         usage: of the answer, as far as it is known: before its first piece if it was held.
+        told: what the last events say beside the answer or the error, if the client asked how it
+            came about; known once everything is.
     """
 
     heartbeat: ClassVar[bytes]
@@ -69,6 +72,7 @@ class AnswerStream(Response, ABC):
         self.background = None
         self.call = call
         self.usage = Usage()
+        self.told: dict[str, Any] = {}
         self._events = events
         self._known = dict(headers)
         self._heartbeat_seconds = heartbeat_seconds
@@ -140,6 +144,7 @@ class AnswerStream(Response, ABC):
 
     async def _finish(self, send: Send, result: CascadeResult) -> None:
         late = present.late_headers(result)
+        self.told = explained(result, asked=self.call.explain)
         fault, end = result.error, b""
         if fault is None:
             try:
@@ -156,7 +161,7 @@ class AnswerStream(Response, ABC):
     async def _refuse(self, send: Send, fault: Failure, late: Mapping[str, str]) -> None:
         """Nothing was sent yet, so the failure has its own status."""
         self._started = True
-        body = orjson.dumps(self.error(fault))
+        body = orjson.dumps(self.error(fault) | self.told)
         headers = self._known | dict(late) | {"content-length": str(len(body))}
         await send(_start(fault.status, "application/json", headers))
         await send({"type": "http.response.body", "body": body})
@@ -197,11 +202,14 @@ class ChatStream(AnswerStream):
         return _event(present.chunk(self.call.request, delta.model, choices))
 
     def end(self, result: CascadeResult) -> bytes:
-        """The usage, if it was asked for, and [DONE]."""
-        usage = b""
-        if self.call.include_usage and result.completion is not None:
-            usage = _usage(result, result.completion)
-        return usage + b"data: [DONE]\n\n"
+        """Usage and explanation, in one chunk, as far as they were asked for; and [DONE]."""
+        last = b""
+        answer = result.completion
+        if answer is not None and (self.call.include_usage or self.told):
+            usage = {"usage": present.usage(answer.usage)} if self.call.include_usage else {}
+            empty = present.chunk(result.request, answer.model, [])
+            last = _event({**empty, **usage, **self.told})
+        return last + b"data: [DONE]\n\n"
 
     def error(self, fault: Failure) -> dict[str, Any]:
         """OpenAI's error object."""
@@ -209,12 +217,7 @@ class ChatStream(AnswerStream):
 
     def error_event(self, fault: Failure) -> bytes:
         """The same, as data."""
-        return _event(present.error(fault))
-
-
-def _usage(result: CascadeResult, answer: Completion) -> bytes:
-    last = present.chunk(result.request, answer.model, [])
-    return _event({**last, "usage": present.usage(answer.usage)})
+        return _event(present.error(fault) | self.told)
 
 
 def _event(data: Any) -> bytes:

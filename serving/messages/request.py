@@ -12,7 +12,7 @@ from cascade.types import Json
 from serving.messages.body import Body
 from serving.messages.content import turn
 from serving.messages.tools import tool, tool_choice
-from serving.schemas import Call, read, refuse_deep_nesting, request_of, validated
+from serving.schemas import Call, call_of, read, refuse_deep_nesting, validated
 
 _TRANSLATED = frozenset(
     {
@@ -55,11 +55,8 @@ def parse(body: bytes, headers: Mapping[str, str], request_id: str) -> Call:
             raise RequestError(f"{name}: {instead}", param=name)
     chat = _chat(data)
     refuse_deep_nesting(body, chat)  # a tool's schema is one level deeper there
-    return Call(
-        request=request_of(chat, headers, request_id),
-        stream=bool(checked.stream),
-        include_usage=True,
-    )
+    stream = bool(checked.stream)
+    return call_of(chat, headers, request_id, stream=stream, include_usage=True)
 
 
 def _chat(data: Json) -> dict[str, Any]:

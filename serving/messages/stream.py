@@ -62,7 +62,7 @@ class MessageStream(AnswerStream):
         events = [self._begin(answer.model), *self._close()]
         for call in calls:
             events.extend(self._tool_use(call))
-        return b"".join([*events, *_last(answer)])
+        return b"".join([*events, *self._last(answer)])
 
     def error(self, fault: Failure) -> dict[str, Any]:
         """Anthropic's error object."""
@@ -70,7 +70,7 @@ class MessageStream(AnswerStream):
 
     def error_event(self, fault: Failure) -> bytes:
         """The same, as an event."""
-        return b"event: error\ndata: " + orjson.dumps(self.error(fault)) + b"\n\n"
+        return b"event: error\ndata: " + orjson.dumps(self.error(fault) | self.told) + b"\n\n"
 
     def _begin(self, model: str) -> bytes:
         if self._begun:
@@ -125,8 +125,8 @@ class MessageStream(AnswerStream):
             self._blocks += 1
             yield _event("content_block_stop", index=self._blocks - 1)
 
-
-def _last(answer: Completion) -> Iterator[bytes]:
-    why = {"stop_reason": response.stop_reason(answer.choices[0]), "stop_sequence": None}
-    yield _event("message_delta", delta=why, usage=response.usage(answer.usage))
-    yield _event("message_stop")
+    def _last(self, answer: Completion) -> Iterator[bytes]:
+        why = {"stop_reason": response.stop_reason(answer.choices[0]), "stop_sequence": None}
+        usage = response.usage(answer.usage)
+        yield _event("message_delta", delta=why, usage=usage, **self.told)
+        yield _event("message_stop")

@@ -4,6 +4,7 @@ import openai
 import pytest
 
 from cascade.backends.scripted import Script
+from tests.apis import baseline
 from tests.chats import ASK, client
 
 
@@ -21,6 +22,7 @@ async def test_the_openai_client_gets_an_answer_and_headers_say_how(serve):
     headers = {n: v for n, v in raw.headers.items() if n.startswith("x-cascade")}
     [result] = service.log.results
     assert float(headers.pop("x-cascade-overhead-ms")) > 0
+    assert headers.pop("x-cascade-baseline-usd") == baseline(result)
     assert headers == {
         "x-cascade-request-id": result.request.id,
         "x-cascade-policy": "ladder",

@@ -9,6 +9,7 @@ import pytest
 
 from cascade.backends.scripted import Script, ScriptedBackend
 from cascade.types import Kind
+from tests.apis import baseline
 from tests.chats import ASK, client, lines
 from tests.engines import FixedJudge
 from tests.services import snapshot
@@ -41,6 +42,7 @@ async def test_a_stream_ends_with_what_became_known_late_and_done(serve):
     assert events[-2:] == ["data: [DONE]", ""]
     assert events[-3].startswith(": ")
     assert "x-cascade-cost-usd=0.000014" in events[-3]
+    assert f"x-cascade-baseline-usd={baseline(service.log.results[0])}, " in events[-3]
     assert not any("usage" in event for event in events)
     assert not any("logprobs" in event for event in events)
 

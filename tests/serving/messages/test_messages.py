@@ -2,6 +2,7 @@ import pytest
 
 from cascade.backends.scripted import Script
 from cascade.types import Kind, Usage
+from tests.apis import baseline
 from tests.engines import FixedJudge
 from tests.messages import ASK, call, lines
 
@@ -23,6 +24,7 @@ async def test_the_anthropic_client_gets_an_answer_and_headers_say_how(connect):
     assert (answer.stop_reason, answer.stop_sequence) == ("end_turn", None)
     headers = {n: v for n, v in raw.headers.items() if n.startswith("x-cascade")}
     assert float(headers.pop("x-cascade-overhead-ms")) > 0
+    assert headers.pop("x-cascade-baseline-usd") == baseline(result)
     assert headers == {
         "x-cascade-request-id": result.request.id,
         "x-cascade-policy": "ladder",

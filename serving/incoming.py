@@ -1,0 +1,92 @@
+"""What of a request is read before any API looks at it: its headers and its body's bytes.
+
+A body that claims more than it brings must not keep a connection for ever, and one that no JSON
+reader could take is told so in the words of HTTP.
+"""
+
+import asyncio
+from collections.abc import Mapping
+
+from fastapi import Request
+
+from cascade.errors import MediaTypeError, RequestError, RequestTimeoutError, RequestTooLargeError
+from serving.control import PREFIX
+
+SILENCE_SECONDS = 30.0
+"""How long a client may send nothing while its body is not whole."""
+
+_OURS = PREFIX.encode()
+_READ = frozenset({b"content-encoding", b"content-type", b"idempotency-key"})
+
+# Unspecified bytes may be JSON. Forms and plain text are refused although they may be as well: a
+# web page of somebody else's can make a browser send those without asking first.
+_TAKEN = frozenset({"", "application/json", "application/octet-stream"})
+
+
+def header_texts(http: Request) -> dict[str, str]:
+    """The headers that Cascade reads, by lower-case names; of several with one name the first.
+
+    Raises:
+        RequestError: one of them is not UTF-8.
+    """
+    texts: dict[str, str] = {}
+    for raw, value in http.scope["headers"]:
+        if raw in _READ or raw.startswith(_OURS):
+            name = raw.decode("latin-1")
+            texts.setdefault(name, _text(name, value))
+    return texts
+
+
+async def body_of(
+    http: Request,
+    headers: Mapping[str, str],
+    limit: int,
+    silence_seconds: float = SILENCE_SECONDS,
+) -> bytes:
+    """The body's bytes.
+
+    Raises:
+        MediaTypeError: it is said to be something else than JSON, or to be compressed.
+        RequestTooLargeError: it has more bytes than the limit.
+        RequestTimeoutError: it stopped coming in.
+        ClientDisconnect: the client left.
+    """
+    _check_media(headers)
+    clock = asyncio.get_running_loop().time
+    pieces, size = [], 0
+    try:
+        async with asyncio.timeout(silence_seconds) as patience:
+            async for piece in http.stream():
+                patience.reschedule(clock() + silence_seconds)
+                size += len(piece)
+                if size > limit:
+                    raise RequestTooLargeError(f"the body is larger than {limit} bytes")
+                pieces.append(piece)
+    except TimeoutError:
+        raise RequestTimeoutError(
+            f"the body stopped after {size} bytes and nothing came for {silence_seconds:g} s; "
+            "content-length may claim more than was sent",
+            param="content-length",
+        ) from None
+    return b"".join(pieces)
+
+
+def _check_media(headers: Mapping[str, str]) -> None:
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in _TAKEN and not kind.endswith("+json"):
+        raise MediaTypeError(
+            f"content-type: {kind!r} is not taken; send application/json", param="content-type"
+        )
+    coding = headers.get("content-encoding", "identity").strip().lower()
+    if coding != "identity":
+        raise MediaTypeError(
+            f"content-encoding: {coding!r} is not taken; send the body as it is",
+            param="content-encoding",
+        )
+
+
+def _text(name: str, value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise RequestError(f"{name}: is not UTF-8", param=name) from None
