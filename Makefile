@@ -3,16 +3,19 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help run test check lint types layers format lock clean
+.PHONY: help run test test-vllm check lint types layers format lock clean
 
 help: ## list what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/run.stamp ## fetch the models, start everything, serve on 127.0.0.1:8080
 	@$(BIN)/cascade serve
 
 test: $(VENV)/dev.stamp ## run all tests: SQLite, PostgreSQL, real models
 	@$(BIN)/python -m pytest
+
+test-vllm: $(VENV)/dev.stamp ## run the suite against a real vLLM, which it installs (docs/vllm.md)
+	@$(BIN)/python -m pytest -rs -o 'norecursedirs=.*' -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true tests/vllm
 
 check: lint types layers ## what CI checks besides the tests
 
@@ -32,9 +35,9 @@ format: $(VENV)/dev.stamp ## rewrite in the house format
 
 lock: $(VENV)/dev.stamp ## renew the two lock files
 	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-header --upgrade --python-version 3.11 \
-	  --extra models --extra postgres --extra evals --extra litellm --extra dev pyproject.toml -o requirements-dev.lock
+	  --extra models --extra postgres --extra rules --extra evals --extra litellm --extra dev pyproject.toml -o requirements-dev.lock
 	@echo 'hatchling==1.33.0' | $(BIN)/uv pip compile -q --universal --generate-hashes --no-header --python-version 3.11 \
-	  --extra models --extra postgres --extra evals -c requirements-dev.lock pyproject.toml - -o requirements.lock
+	  --extra models --extra postgres --extra rules --extra evals -c requirements-dev.lock pyproject.toml - -o requirements.lock
 
 clean: ## remove the environment
 	@rm -rf $(VENV)

@@ -1,19 +1,28 @@
-"""cascade models pull | status."""
+"""cascade models pull | status | command."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 import orjson
 from rich.console import Console
 from rich.table import Table
 
+from cascade.errors import ConfigError
 from serving.commands.options import config_option, json_option, load
 from serving.commands.progress import downloading
+from serving.config import Config
 from serving.models import fetch
-from serving.models.home import home
+from serving.models.catalogue import lookup
+from serving.models.child import free_ports
+from serving.models.home import home, models_folder
+from serving.models.launch import share_threads, usable_cores
+from serving.models.llama_cpp import KEY_VARIABLE
 from serving.models.status import FileStatus, ServerStatus, file_statuses, server_statuses
+from serving.models.vllm import Line, Unstated, serve_line
+from serving.wiring import LAUNCHABLE, launches
 
 
 @click.group()
@@ -54,6 +63,80 @@ def status(as_json: bool) -> None:
     console.print(_servers(servers))
     for server in servers:
         click.echo(f"  {server.state.tier}: {server.state.url}, log {server.state.log}")
+
+
+@models.command()
+@click.argument("tier")
+@click.argument("others", nargs=-1, type=click.UNPROCESSED)
+@click.option("--weights", help="vLLM: hub id or folder of the model.")
+@click.option("--tool-call-parser", help="vLLM: how the model writes tool calls, e.g. hermes.")
+@click.option("--reasoning-parser", help="vLLM: how the model marks its reasoning.")
+@click.option("--gpus", type=click.IntRange(1), help="vLLM: GPUs that one copy is spread over.")
+@click.option("--lora", "adapters", multiple=True, help="vLLM: an adapter, as NAME=PATH; repeats.")
+@json_option
+@config_option
+def command(path: Path | None, tier: str, as_json: bool, **unstated: Any) -> None:
+    """Print the shell line that serves TIER; OTHERS are further options of vLLM's, after --.
+
+    The line goes to standard output; what is still to be replaced in it, and what else to know, to
+    standard error.
+    """
+    file = load(path)
+    try:
+        line = _line(file.config, tier, Unstated(**unstated))
+    except ConfigError as error:
+        raise file.explain(error) from None
+    if as_json:
+        report = {**asdict(line), "shell": line.shell()}
+        click.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode())
+        return
+    click.echo(line.shell())
+    for word, what in line.placeholders.items():
+        click.secho(f"replace {word}: {what}", err=True, fg="yellow")
+    for note in line.notes:
+        click.secho(f"note: {note}", err=True, fg="yellow")
+
+
+def _line(config: Config, name: str, unstated: Unstated) -> Line:
+    if name not in config.tiers:
+        raise ConfigError(f"there is no tier {name!r}; there are: {', '.join(config.tiers)}")
+    tier = config.tiers[name]
+    if tier.launch is not None:
+        return _launch_line(config, name)
+    if tier.backend != LAUNCHABLE:
+        raise ConfigError(
+            f"{tier.backend} asks no server that could be started here; only tiers of backend "
+            f"{LAUNCHABLE} have one",
+            param=f"tiers.{name}.backend",
+        )
+    return serve_line(name, config.tiers, unstated)
+
+
+def _launch_line(config: Config, name: str) -> Line:
+    """What Cascade runs itself for a launched tier."""
+    wanted = launches(config)
+    [launch] = [each for each in wanted if each.tier == name]
+    file = _weights(launch.model)
+    threads = launch.threads or share_threads(wanted, usable_cores())
+    [port] = [launch.port] if launch.port else free_ports(1)
+    notes = [
+        f"`cascade serve` runs this itself, with a key of its own in {KEY_VARIABLE}",
+        "it ends when its standard input closes",
+    ]
+    if launch.port is None:
+        notes.append(f"port {port} is free now; each start takes another one")
+    if not file.is_file():
+        notes.append(f"{file} is not there yet: cascade models pull {launch.model}")
+    return Line(
+        arguments=launch.command(file, port, threads),
+        notes=notes,
+    )
+
+
+def _weights(model: str) -> Path:
+    if model.endswith(".gguf"):
+        return Path(model).expanduser().absolute()
+    return models_folder(home()) / lookup(model).file
 
 
 def _files(files: Sequence[FileStatus]) -> Table:

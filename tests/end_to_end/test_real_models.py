@@ -7,13 +7,15 @@ import shutil
 import signal
 from pathlib import Path
 
-import anthropic
 import openai
 import pytest
+from pydantic import BaseModel
 
 from serving.models.catalogue import CATALOGUE
 from serving.models.fetch import ensure
 from serving.models.home import home
+from tests import asking
+from tests.asking import CLIENTS, PERSON, Question
 from tests.end_to_end.processes import CascadeProcess, wait_for
 
 pytestmark = pytest.mark.real_models
@@ -114,46 +116,66 @@ def test_a_stream_is_the_answer_in_pieces(ai, model):
     assert chunks[-1].usage.completion_tokens > 5
 
 
-def test_anthropics_client_is_answered_whole_and_streamed(served):
-    ask = {
-        "model": "cascade",
-        "max_tokens": 24,
-        "messages": [{"role": "user", "content": EASY}],
-        "extra_body": {"temperature": 0},
-    }
-    with anthropic.Anthropic(base_url=served.url, api_key="none", max_retries=0) as client:
-        raw = client.messages.with_raw_response.create(**ask)
-        whole = raw.parse()
-        with client.messages.stream(**ask) as stream:
-            text = "".join(stream.text_stream)
-            streamed = stream.get_final_message()
-    assert "5" in whole.content[0].text
-    assert text == streamed.content[0].text == whole.content[0].text
-    assert streamed.stop_reason == whole.stop_reason == "end_turn"
-    assert raw.headers["x-cascade-tier"] == "small"
-    for usage in (whole.usage, streamed.usage):
-        assert usage.input_tokens + usage.cache_read_input_tokens > 20
-        assert usage.output_tokens > 0
+BOTH_WAYS = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 
 
-def test_a_json_schema_is_kept(ai):
-    schema = {
-        "type": "object",
-        "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
-        "required": ["name", "age"],
-        "additionalProperties": False,
-    }
-    answer, _ = ask(
-        ai,
-        "Mara is 31 years old and lives in Oslo. Give name and age as JSON.",
-        response_format={
-            "type": "json_schema",
-            "json_schema": {"name": "person", "schema": schema},
-        },
-        max_tokens=80,
-    )
-    person = json.loads(answer.choices[0].message.content)
-    assert person == {"name": "Mara", "age": 31}
+@pytest.mark.parametrize("client", CLIENTS)
+@BOTH_WAYS
+async def test_every_client_gets_the_answer_and_its_usage(served, client, streamed):
+    question = Question(model="cascade", text=EASY)
+    answer = await asking.ask(client, served.url, question, streamed=streamed)
+    assert "5" in answer.text
+    assert (answer.finish, answer.model) == ("stop", "qwen2.5-coder-0.5b")
+    assert answer.prompt_tokens > 20
+    assert answer.output_tokens > 0
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@BOTH_WAYS
+async def test_every_client_gets_the_schema_that_it_asked_for(served, client, streamed):
+    text = "Mara is 31 years old and lives in Oslo. Give name and age as JSON."
+    question = Question(model="cascade", text=text, max_tokens=80, schema=PERSON)
+    answer = await asking.ask(client, served.url, question, streamed=streamed)
+    assert json.loads(answer.text) == {"name": "Mara", "age": 31}
+
+
+class Person(BaseModel):
+    name: str
+    age: int
+
+
+RESPOND = {"temperature": 0, "max_output_tokens": 80}
+
+
+@pytest.mark.parametrize(("model", "tier"), [("cascade", "small"), ("always-large", "large")])
+def test_a_response_is_the_same_whole_and_in_pieces(ai, model, tier):
+    asked = {"model": model, "instructions": "Be brief.", "input": EASY, **RESPOND}
+    raw = ai.responses.with_raw_response.create(**asked)
+    whole = raw.parse()
+    with ai.responses.stream(**asked) as stream:
+        text = "".join(e.delta for e in stream if e.type == "response.output_text.delta")
+        streamed = stream.get_final_response()
+    assert "5" in whole.output_text
+    assert text == streamed.output_text == whole.output_text
+    assert streamed.status == whole.status == "completed"
+    assert raw.headers["x-cascade-tier"] == tier
+
+
+def test_a_response_has_the_form_of_a_pydantic_model(ai):
+    text = "Mara is 31 years old and lives in Oslo. Give name and age as JSON."
+    asked = {"model": "cascade", "input": text, "text_format": Person, **RESPOND}
+    whole = ai.responses.parse(**asked)
+    with ai.responses.stream(**asked) as stream:
+        streamed = stream.get_final_response()
+    assert whole.output_parsed == streamed.output_parsed == Person(name="Mara", age=31)
+
+
+def test_a_conversation_of_responses_goes_on_from_the_items_it_brought(ai):
+    said = [{"role": "user", "content": "My dog is called Bello. Say hello to it."}]
+    first = ai.responses.create(model="large", input=said, **RESPOND)
+    said += [*first.output, {"role": "user", "content": "What is my dog called? One word."}]
+    later = ai.responses.create(model="large", input=said, **RESPOND)
+    assert "Bello" in later.output_text
 
 
 def test_tool_definitions_are_taken_by_both_models(ai):

@@ -1,4 +1,5 @@
 import json
+import re
 import time
 
 import pytest
@@ -57,6 +58,23 @@ def test_config_check_says_what_can_be_asked_for(file):
     assert "always-large" in output
     status, output, _ = run("config", "check", "--json", "--config", str(file))
     assert json.loads(output)["ok"] is True
+
+
+def test_config_check_shows_what_each_tier_costs(file):
+    priced = "{backend: scripted, price: {litellm: anthropic/claude-sonnet-4-6}}"
+    file.write_text(
+        GOOD.replace("tiers:\n", f"tiers:\n  api: {priced}\n  free: {{backend: scripted}}\n", 1)
+    )
+    output = run("config", "check", "--config", str(file))[1]
+    assert re.search(
+        r"price +api: input 3, cache_read 0\.3, .*cache_write 1h 6, output 15 ", output
+    )
+    assert "large: input 1, cache_read 0.1, cache_write 5m 1.25, output 2; above 200000" in output
+    assert re.search(r"price +free: none, so what its calls cost is unknown", output)
+    prices = json.loads(run("config", "check", "--json", "--config", str(file))[1])["prices"]
+    assert prices["free"] is None
+    assert [entry["above"] for entry in prices["large"]] == [0, 200_000]
+    assert prices["api"][0]["cache_read"] == "0.3"
 
 
 def test_config_check_names_the_line_at_fault(file):
