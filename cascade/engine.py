@@ -107,7 +107,10 @@ class CascadeEngine:
         needed = needs(run.request)
         tokens = ExpectedTokens.of(run.request, needed)
         tiers = self.snapshot.tiers
-        lacks = {name: lack for name, tier in tiers.items() if (lack := tier.unfit(needed))}
+        lacks = dict(self.snapshot.ruled_out(run.request))
+        for name, tier in tiers.items():
+            if name not in lacks and (lack := tier.unfit(needed)):
+                lacks[name] = lack
         wanted = {step.tier for step in run.arm.policy.steps} - lacks.keys()
         lacks |= await too_long([tiers[name] for name in wanted], run.request)
         for name, tier in tiers.items():

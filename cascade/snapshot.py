@@ -1,6 +1,6 @@
 """One immutable configuration, ready to serve. A request keeps the one it started with."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cascade.errors import UnknownModelError
@@ -8,6 +8,7 @@ from cascade.experiments import Arm, Experiment
 from cascade.policies.fixed import FixedPolicy
 from cascade.protocols import Judge, RoutingPolicy
 from cascade.tiers import ModelTier
+from cascade.types import ChatRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,14 +17,19 @@ class Snapshot:
 
     Attributes:
         version: hash of the configuration it was built from.
+        warnings: what may not work as it was meant, for whoever starts the service.
         arms: what a policy's name stands for when it is asked for directly.
+        ruled_out: the tiers that a request must not go to, whatever a policy wants, with why, as
+            the rest of a sentence.
     """
 
     version: str
+    warnings: Sequence[str] = ()
     tiers: Mapping[str, ModelTier]
     judges: Mapping[str, Judge] = field(default_factory=dict)
     arms: Mapping[str, Arm] = field(default_factory=dict)
     experiments: Mapping[str, Experiment] = field(default_factory=dict)
+    ruled_out: Callable[[ChatRequest], Mapping[str, str]] = lambda _: {}
 
     @property
     def models(self) -> list[tuple[str, str]]:

@@ -3,7 +3,13 @@
 from typing import Final
 
 JUDGES: Final = {
+    "agreement": "judges.agreement:AgreementJudge",
+    "code": "judges.code:CodeJudge",
+    "expected": "judges.expected:ExpectedJudge",
     "format": "judges.format:FormatJudge",
+    "llm": "judges.llm:LlmJudge",
     "logprob": "judges.logprob:LogprobJudge",
     "panel": "judges.panel:PanelJudge",
+    "rules": "judges.rules:RulesJudge",
+    "working": "judges.working:WorkingJudge",
 }

@@ -91,6 +91,22 @@ class Experiment(Strict):
         return self
 
 
+class Rule(Strict):
+    """Tiers that a request must not go to, told before any call.
+
+    Attributes:
+        when: a condition on the request.
+        reason: what the audit log and the client are told.
+        remove: the tiers it must not go to.
+        only: the tiers that are left to it; one of the two.
+    """
+
+    when: str
+    reason: str
+    remove: list[Name] | None = None
+    only: list[Name] | None = None
+
+
 class Audit(Strict):
     """Where the audit log is kept. CASCADE_AUDIT_URL overrides the url."""
 
@@ -109,6 +125,7 @@ class Config(Strict):
     judges: dict[Name, Judge] = Field(default_factory=dict)
     policies: dict[Name, Policy] = Field(default_factory=dict)
     experiments: dict[Name, Experiment] = Field(default_factory=dict)
+    rules: list[Rule] = Field(default_factory=list)
     audit: Audit = Audit()
 
     @property
@@ -132,7 +149,7 @@ class ConfigFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lines: dict[str, int] = Field(default_factory=dict)
+        self._lines: dict[str, int] = {}
         self.config = self._parse(self._read())
 
     @property

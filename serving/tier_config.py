@@ -175,6 +175,11 @@ class Tier(Open):
         """How many tokens it holds: as stated, else as launched, else unknown."""
         return self.context_tokens or (self.launch.context if self.launch else None)
 
+    @property
+    def served_model(self) -> str | None:
+        """The name of the model behind it, as the configuration knows it."""
+        return self.launch.model if self.launch else self.options.get("model")
+
     @model_validator(mode="after")
     def _claims_no_more_than_is_launched(self) -> "Tier":
         if self.launch and self.context_tokens and self.context_tokens > self.launch.context:

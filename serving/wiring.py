@@ -18,8 +18,11 @@ from cascade.snapshot import Snapshot
 from cascade.tiers import ModelTier
 from classifiers.registry import ESTIMATORS
 from judges.calibrated import CalibratedJudge
+from judges.fitted import Manifest
+from judges.panel import PanelJudge
 from judges.registry import JUDGES
 from judges.rubrics import load as load_rubric
+from judges.rules import TierRules
 from serving import config as cfg
 from serving.factories import at, build
 from serving.tier_wiring import LAUNCHABLE, build_tier, launches
@@ -50,6 +53,7 @@ class Wiring:
         self._tiers: dict[str, ModelTier] = {}
         self._judges: dict[str, Judge] = {}
         self._building: list[str] = []
+        self._warnings: list[str] = []
 
     def snapshot(self) -> Snapshot:
         """Everything, checked against everything it refers to.
@@ -71,18 +75,29 @@ class Wiring:
         for name, arm in arms.items():
             self._check_steps(name, arm.policy, tiers)
         fitted: dict[str, Any] = {n: [list(m.x), list(m.y)] for n, m in self._maps.items()}
+        fitted |= {
+            f"model of {n}": judge.model.digest
+            for n, judge in self._judges.items()
+            if isinstance(judge, PanelJudge) and judge.model is not None
+        }
         fitted |= {f"price of {n}": repr(tiers[n].prices) for n in config.priced_by_map}
         fitted |= {
             f"rubric of {n}": repr(load_rubric(judge.options["rubric"], self._base))
             for n, judge in config.judges.items()
             if judge.options.get("rubric")
         }
+        with at("rules"):
+            rules = TierRules(
+                [rule.model_dump(exclude_none=True) for rule in config.rules], list(tiers)
+            )
         return Snapshot(
             version=config.version(fitted),
             tiers=tiers,
             judges=self._judges,
             arms=arms,
             experiments={n: self._experiment(n, e, arms) for n, e in config.experiments.items()},
+            warnings=tuple(self._warnings),
+            **({"ruled_out": rules.removed} if config.rules else {}),
         )
 
     def _refuse_shared_names(self) -> None:
@@ -113,11 +128,36 @@ class Wiring:
         if entry.calibration is not None:
             with at(f"{here}.calibration"):
                 fitted = self._maps[name] = load_map(self._base / entry.calibration)
-                _refuse_foreign(fitted, {"type": entry.type, **_settings(factory, entry.options)})
+                settings = {"type": entry.type, **_settings(factory, entry.options)}
+                _refuse_foreign(fitted.fitted_for, settings, "this judge")
             judge = CalibratedJudge(judge, self._maps[name])
+        if isinstance(judge, PanelJudge) and judge.model is not None:
+            with at(f"{here}.artifact"):
+                self._check_fitted(entry, judge, judge.model.manifest)
         self._building.pop()
         self._judges[name] = judge
         return judge
+
+    def _check_fitted(self, entry: cfg.Judge, panel: PanelJudge, manifest: Manifest) -> None:
+        """A model only means something for the members and the models that it was fitted on."""
+        has = {name: self._config.judges[name] for name in entry.members or ()}
+        if has.keys() != manifest.members.keys():
+            raise ConfigError(
+                f"it was fitted on the members {', '.join(manifest.members)}, "
+                f"this panel has {', '.join(has)}"
+            )
+        for name, member in has.items():
+            factory = load(JUDGES, "judge", member.type)
+            settings = {"type": member.type, **_settings(factory, member.options)}
+            _refuse_foreign(manifest.members[name], settings, f"its member {name}")
+        for tier, model in manifest.models.items():
+            if tier not in self._config.tiers:
+                raise ConfigError(_missing("tier", tier, self._config.tiers))
+            if (served := self._config.tiers[tier].served_model) != model:
+                found = f"it was fitted on answers of {model}, and tier {tier} serves {served}"
+                if panel.strict:
+                    raise ConfigError(found)
+                self._warnings.append(f"judge {panel.name}: {found}; its scores may mean nothing")
 
     def _for_judge(self, name: str, factory: Callable[..., Any]) -> dict[str, Any]:
         """What a judge gets besides its own options: its name, other judges, and what it takes."""
@@ -205,12 +245,12 @@ def _settings(factory: Callable[..., Any], given: Mapping[str, Any]) -> dict[str
     return {each.name: each.default for each in parameters} | dict(given)
 
 
-def _refuse_foreign(fitted: MonotoneMap, settings: Mapping[str, Any]) -> None:
-    """A map only means something for the scores that it was fitted on."""
-    for option, value in fitted.fitted_for.items():
+def _refuse_foreign(fitted_for: Mapping[str, Any], settings: Mapping[str, Any], whose: str) -> None:
+    """What was fitted only means something for the scores that it was fitted on."""
+    for option, value in fitted_for.items():
         has = settings.get(option)
         if has != value:
-            raise ConfigError(f"the map was fitted for {option} {value!r}, this judge has {has!r}")
+            raise ConfigError(f"it was fitted for {option} {value!r}, {whose} has {has!r}")
 
 
 def _missing(kind: str, name: str, known: Mapping[str, Any]) -> str:

@@ -19,7 +19,9 @@ LARGE = "qwen2.5-coder-1.5b"
 
 
 @contextlib.contextmanager
-def running(model: str = SMALL, *, context: int = 2048, slots: int = 2) -> Iterator[ModelServer]:
+def running(
+    model: str = SMALL, *, context: int = 2048, slots: int = 2, threads: int | None = None
+) -> Iterator[ModelServer]:
     """A supervised model server that is healthy; its url and api_key say how to talk to it.
 
     The model file comes from the home folder, where the first run leaves it; log and run file go
@@ -29,7 +31,7 @@ def running(model: str = SMALL, *, context: int = 2048, slots: int = 2) -> Itera
     ensure(lookup(model), home())
     with tempfile.TemporaryDirectory() as name, _loop() as loop:
         models_folder(Path(name)).symlink_to(models_folder(home()))
-        launch = Launch(tier="tested", model=model, context=context, slots=slots)
+        launch = Launch(tier="tested", model=model, context=context, slots=slots, threads=threads)
         fleet = prepare([launch], Path(name))
         asyncio.run_coroutine_threadsafe(fleet.start(), loop).result()
         try:

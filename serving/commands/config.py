@@ -26,10 +26,13 @@ def check(path: Path | None, as_json: bool) -> None:
     snapshot = wire(file)
     if as_json:
         report: dict[str, Any] = {"ok": True, "file": str(file.path), "version": snapshot.version}
+        report["warnings"] = list(snapshot.warnings)
         report["prices"] = {name: _prices(tier.prices) for name, tier in snapshot.tiers.items()}
         click.echo(orjson.dumps(report).decode())
         return
     click.secho(f"{file.path} can work (version {snapshot.version})", fg="green")
+    for warning in snapshot.warnings:
+        click.secho(f"  warning    {warning}", fg="yellow")
     for name, kind in snapshot.models:
         click.echo(f"  {kind:<10} {name}")
     for name, tier in snapshot.tiers.items():

@@ -58,7 +58,8 @@ def serve(path: Path | None, host: str | None, port: int | None, log_level: str)
     console = Console()
     began = time.monotonic()
     file = load(path)
-    wire(file)  # what cannot work is said before anything is fetched
+    for warning in wire(file).warnings:  # what cannot work is said before anything is fetched
+        console.print(f"[yellow]warning:[/] {warning}", highlight=False)
     settings = file.config.server
     listener = _listen(host or settings.host, settings.port if port is None else port)
     with downloading(console) as progress:

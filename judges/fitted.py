@@ -1,0 +1,264 @@
+"""Applies the model that a fitted panel carries: features of an answer in, probabilities out.
+
+For the tier that answered it gives the probability that the answer is acceptable, and for every
+higher tier the probability that its answer would be: the difference is what going up is worth.
+Plain arithmetic on a readable artifact; fitting lives in `evals.panel_fit`.
+"""
+
+import hashlib
+import json
+import math
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from cascade.calibration import MonotoneMap
+from cascade.errors import ConfigError
+
+KIND = "panel_model"
+LEAF = -1
+"""The feature of a node that decides nothing."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Feature(_Part):
+    """One input of the model.
+
+    Attributes:
+        name: `member.feature`, as the panel's verdicts name it.
+        mean: over the rows of the fit; stands in where an optional feature is missing.
+        scale: standard deviation there; what weights are per.
+        optional: some rows of the fit lacked it. A lack of any other means: cannot tell.
+    """
+
+    name: str
+    mean: float
+    scale: Annotated[float, Field(gt=0)]
+    optional: bool = False
+
+
+class Tree(_Part):
+    """A regression tree as arrays over its nodes, the root first.
+
+    Attributes:
+        feature: index of the value that a node looks at; -1 for a leaf.
+        threshold: values up to and including it go left.
+        left: node to go to.
+        right: node to go to.
+        value: log-odds that a leaf adds.
+    """
+
+    feature: list[int]
+    threshold: list[float]
+    left: list[int]
+    right: list[int]
+    value: list[float]
+
+    @model_validator(mode="after")
+    def _is_a_tree(self) -> "Tree":
+        count = len(self.feature)
+        if not count or {len(self.threshold), len(self.left), len(self.right), len(self.value)} != {
+            count
+        }:
+            raise ValueError("the arrays of a tree are equally long and not empty")
+        for node, feature in enumerate(self.feature):
+            # Children come after their parent, so that a walk always ends.
+            if feature != LEAF and not all(
+                node < child < count for child in (self.left[node], self.right[node])
+            ):
+                raise ValueError(f"node {node} of a tree has no children behind it")
+        return self
+
+    def __call__(self, values: Sequence[float]) -> float:
+        """What the leaf that the values lead to adds."""
+        node = 0
+        while (feature := self.feature[node]) != LEAF:
+            node = (self.left if values[feature] <= self.threshold[node] else self.right)[node]
+        return self.value[node]
+
+
+class Platt(_Part):
+    """A straight line through log-odds: for few labels. J. Platt, Probabilistic outputs (1999)."""
+
+    kind: Literal["platt"] = "platt"
+    slope: Annotated[float, Field(gt=0)]
+    offset: float
+
+
+class Isotonic(_Part):
+    """A monotone map of probabilities, as `cascade.calibration` applies it."""
+
+    kind: Literal["isotonic"] = "isotonic"
+    x: list[float]
+    y: list[float]
+
+
+class Head(_Part):
+    """P(a tier's answer is acceptable) from the values of the features.
+
+    The log-odds are the mean of a logistic model's and of boosted trees', where it has both.
+
+    Attributes:
+        weights: per standard deviation of each value; empty without a logistic model.
+        intercept: of the logistic model.
+        trees: each adds to the base; empty without boosted trees.
+        base: log-odds that the trees start from.
+        calibration: what brings the result to a probability.
+    """
+
+    weights: list[float] = []
+    intercept: float = 0.0
+    trees: list[Tree] = []
+    base: float = 0.0
+    calibration: Annotated[Platt | Isotonic, Field(discriminator="kind")]
+
+    @model_validator(mode="after")
+    def _has_a_model(self) -> "Head":
+        if not self.weights and not self.trees:
+            raise ValueError("a head needs weights, trees or both")
+        return self
+
+
+class Manifest(_Part):
+    """Where a model comes from, so that it is never used for another's answers unnoticed.
+
+    Attributes:
+        judged: name of the tier whose answers it judges.
+        models: by tier, what identifies the model that gave the rows' answers.
+        members: by member of the panel, its type and options in force.
+        data: hash of the rows it was fitted on.
+        rows: how many were used to fit, to calibrate and to measure.
+        metrics: what was measured on the rows that nothing was chosen on.
+    """
+
+    judged: str
+    models: Mapping[str, str]
+    members: Mapping[str, Mapping[str, Any]]
+    data: str
+    rows: Mapping[str, int]
+    fitted_at: str
+    metrics: Mapping[str, Any] = {}
+
+
+class Artifact(_Part):
+    """The file's content."""
+
+    kind: Literal["panel_model"]
+    manifest: Manifest
+    features: Annotated[list[Feature], Field(min_length=1)]
+    heads: dict[str, Head]
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "Artifact":
+        if self.manifest.judged not in self.heads:
+            raise ValueError(f"heads has none for the judged tier {self.manifest.judged!r}")
+        width = len(self.features) + sum(feature.optional for feature in self.features)
+        for tier, head in self.heads.items():
+            if head.weights and len(head.weights) != width:
+                raise ValueError(f"heads.{tier} has {len(head.weights)} weights for {width} values")
+            if any(max(tree.feature) >= width for tree in head.trees):
+                raise ValueError(f"heads.{tier} has a tree that looks at a value that is not there")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class PanelModel:
+    """A fitted panel's model, ready to be applied.
+
+    Attributes:
+        digest: hash of the artifact, which tells it from any other.
+        manifest: where it comes from.
+        features: its inputs, in order.
+    """
+
+    digest: str
+    manifest: Manifest
+    features: Sequence[Feature]
+    heads: Mapping[str, Head]
+    _maps: Mapping[str, MonotoneMap] = field(default_factory=dict)
+
+    def missing(self, found: Mapping[str, float]) -> list[str]:
+        """Features without which it cannot tell."""
+        return [f.name for f in self.features if not f.optional and f.name not in found]
+
+    def __call__(self, found: Mapping[str, float]) -> dict[str, float]:
+        """P(acceptable) by tier; nothing may be `missing`."""
+        raw, standard = self._values(found)
+        return {tier: self._head(tier, head, raw, standard) for tier, head in self.heads.items()}
+
+    def _values(self, found: Mapping[str, float]) -> tuple[list[float], list[float]]:
+        """The values as they are and standardised; after them, which optional ones are missing."""
+        raw = [found.get(feature.name, feature.mean) for feature in self.features]
+        standard = [
+            (value - feature.mean) / feature.scale
+            for value, feature in zip(raw, self.features, strict=True)
+        ]
+        lacking = [float(f.name not in found) for f in self.features if f.optional]
+        return raw + lacking, standard + lacking
+
+    def _head(
+        self, tier: str, head: Head, raw: Sequence[float], standard: Sequence[float]
+    ) -> float:
+        parts = []
+        if head.weights:
+            parts.append(head.intercept + sum(map(operator.mul, head.weights, standard)))
+        if head.trees:
+            parts.append(head.base + sum(tree(raw) for tree in head.trees))
+        log_odds = sum(parts) / len(parts)
+        if isinstance(head.calibration, Platt):
+            return sigmoid(head.calibration.slope * log_odds + head.calibration.offset)
+        return self._maps[tier](sigmoid(log_odds))
+
+
+def sigmoid(log_odds: float) -> float:
+    """The probability that belongs to log-odds, whatever their size."""
+    if log_odds >= 0:
+        return 1.0 / (1.0 + math.exp(-log_odds))
+    odds = math.exp(log_odds)
+    return odds / (1.0 + odds)
+
+
+def model_of(artifact: Artifact) -> PanelModel:
+    """The model that an artifact describes.
+
+    Raises:
+        ConfigError: a calibration is no monotone map.
+    """
+    maps = {
+        tier: MonotoneMap(head.calibration.x, head.calibration.y)
+        for tier, head in artifact.heads.items()
+        if isinstance(head.calibration, Isotonic)
+    }
+    digest = hashlib.blake2b(artifact.model_dump_json().encode(), digest_size=8).hexdigest()
+    return PanelModel(digest, artifact.manifest, artifact.features, artifact.heads, maps)
+
+
+def load_model(path: Path) -> PanelModel:
+    """Read an artifact that `cascade judges fit` wrote.
+
+    Raises:
+        ConfigError: it is missing or damaged; says what is wrong with it.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such artifact") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise ConfigError(f"{path}: not JSON: {error}") from None
+    try:
+        return model_of(Artifact.model_validate(content))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(step) for step in first["loc"]) or "the file"
+        raise ConfigError(f"{path}: {place}: {first['msg']}") from None
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error.message}") from None
