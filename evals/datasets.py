@@ -1,8 +1,8 @@
 """Prompts with known answers, from JSON Lines files whose every mistake is named by its place.
 
-One line is one prompt: id, kind, split ("fit" or "show"), messages, max_tokens, reference, scorer,
-and response_format where the answer has to be JSON. Thresholds are fixed on the fit half, results
-are shown on the other one, and no prompt may be in both.
+One line is one prompt: id, kind, split, messages, max_tokens, reference, scorer, response_format
+where the answer has to be JSON, and group where prompts are alike. What is fitted on one split is
+shown on another, so no prompt and no group may be in two of them.
 """
 
 import json
@@ -13,12 +13,15 @@ from typing import Any
 
 from cascade.errors import CascadeError
 from cascade.types import ChatRequest, Json
-from evals.scorers import SCORERS
+from evals.scorers import SCORERS, TEXT_CHECKS
 
 MIXED = Path(__file__).parent / "prompts" / "mixed.jsonl"
 """240 prompts of five kinds, half of them to fit and half to show."""
 
-SPLITS = ("fit", "show")
+TASKS = Path(__file__).parent / "prompts" / "tasks.jsonl"
+"""Prompts of six kinds in groups, to fit, to calibrate and to test."""
+
+SPLITS = ("fit", "calibrate", "test", "show")
 
 
 class DatasetError(CascadeError):
@@ -33,10 +36,11 @@ class Prompt:
 
     Attributes:
         kind: what it asks for; results are reported by kind.
-        split: "fit" or "show".
+        split: one of SPLITS.
         reference: the right answer, in the form that its scorer takes.
         scorer: a name in `evals.scorers.SCORERS`.
         response_format: as OpenAI's request field; None for plain text.
+        group: prompts that are alike share one; empty for a prompt that is like no other.
     """
 
     id: str
@@ -47,6 +51,7 @@ class Prompt:
     reference: Any
     scorer: str
     response_format: Json | None = None
+    group: str = ""
 
     def params(self) -> dict[str, Any]:
         """The request's parameters besides messages: greedy, so that a run can be repeated."""
@@ -65,11 +70,11 @@ class Prompt:
 
 
 def load(path: Path = MIXED, *, split: str | None = None) -> list[Prompt]:
-    """The file's prompts in order; of one half only when split names it.
+    """The file's prompts in order; of one split only when it is named.
 
     Raises:
         DatasetError: the file cannot be read, a line is not a valid prompt, an id appears twice, or
-            the same messages are in both halves.
+            the same messages or the same group are in two splits.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -83,7 +88,8 @@ def load(path: Path = MIXED, *, split: str | None = None) -> list[Prompt]:
 
 def _prompts(path: Path, text: str) -> Iterator[Prompt]:
     ids: dict[str, int] = {}
-    halves: dict[str, tuple[str, int]] = {}
+    asked: dict[str, tuple[str, int]] = {}
+    groups: dict[str, tuple[str, int]] = {}
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -94,11 +100,22 @@ def _prompts(path: Path, text: str) -> Iterator[Prompt]:
                 f"{place}: id: {prompt.id!r} is already that of line {ids[prompt.id]}"
             )
         ids[prompt.id] = number
-        asked = json.dumps(prompt.messages, sort_keys=True)
-        half, first = halves.setdefault(asked, (prompt.split, number))
-        if half != prompt.split:
-            raise DatasetError(f"{place}: messages: the same as line {first}, in the other half")
+        _keep_apart(place, "messages", asked, json.dumps(prompt.messages, sort_keys=True), prompt)
+        if prompt.group:
+            _keep_apart(place, "group", groups, prompt.group, prompt)
         yield prompt
+
+
+def _keep_apart(
+    place: str, field: str, seen: dict[str, tuple[str, int]], value: str, prompt: Prompt
+) -> None:
+    """Refuse a value that an earlier line has in another split."""
+    number = int(place.rpartition(":")[2])
+    split, first = seen.setdefault(value, (prompt.split, number))
+    if split != prompt.split:
+        raise DatasetError(
+            f"{place}: {field}: the same as line {first}, which is in the split {split!r}"
+        )
 
 
 def _object(place: str, line: str) -> dict[str, Any]:
@@ -115,7 +132,7 @@ def _prompt(place: str, row: Mapping[str, Any]) -> Prompt:
     known = {field.name for field in fields(Prompt)}
     if unknown := row.keys() - known:
         raise DatasetError(f"{place}: {min(unknown)}: no such field")
-    if missing := known - row.keys() - {"response_format"}:
+    if missing := known - row.keys() - {"response_format", "group"}:
         raise DatasetError(f"{place}: {min(missing)}: missing")
     for name, fault in _faults(row):
         raise DatasetError(f"{place}: {name}: {fault}, not {row[name]!r}")
@@ -137,6 +154,7 @@ def _faults(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             isinstance(row.get("response_format") or {}, dict),
             "must be an object",
         ),
+        ("group", isinstance(row.get("group", ""), str), "must be a text"),
         ("reference", _suits(scorer, row["reference"]), f"must suit the scorer {scorer!r}"),
     )
     return ((name, must) for name, holds, must in checks if not holds)
@@ -154,11 +172,21 @@ def _are_messages(value: Any) -> bool:
     )
 
 
-def _suits(scorer: str, reference: Any) -> bool:
+def _suits(scorer: str, value: Any) -> bool:
     if scorer == "number":
-        return isinstance(reference, int | float) and not isinstance(reference, bool)
+        return isinstance(value, int | float) and not isinstance(value, bool)
     if scorer == "choice":
-        return isinstance(reference, str) and reference in {"A", "B", "C", "D"}
-    if not isinstance(reference, dict):
+        return isinstance(value, str) and value in {"A", "B", "C", "D"}
+    if not isinstance(value, dict):
         return False
-    return scorer == "json" or reference.get("label") in (reference.get("labels") or ())
+    suits = {
+        "label": value.get("label") in (value.get("labels") or ()),
+        "phrase": _are_texts(value.get("accept")),
+        "text": _are_texts(value.get("accept")) or bool(value.keys() & TEXT_CHECKS.keys()),
+        "code": _is_name(value.get("tests")),
+    }
+    return suits.get(scorer, True)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_name, value))

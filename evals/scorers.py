@@ -7,8 +7,11 @@ gives True or False. What cannot be read as an answer is wrong, so that a model 
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from judges.sandbox import run_python
 
 NUMBER = re.compile(r"(?<![\w.,])[-\u2212]?\d[\d,]*(?:\.\d+)?(?![\w])")
 FENCED = re.compile(r"\A```\w*\s*(.*?)\s*```\Z", re.DOTALL)
@@ -16,7 +19,13 @@ ALONE = re.compile(r"\A\W*([A-D])(?:\W*\Z|\W*[.:)\]\n*]|\s+(?![a-z]))")
 NAMED = re.compile(
     r"\b(?:answer|option|choice|letter)\b[^A-Za-z]*(?:is\b)?[^A-Za-z]*([A-D])\b", re.IGNORECASE
 )
+CODE_BLOCK = re.compile(r"```\w*\n(.*?)(?:```|\Z)", re.DOTALL)
 ARTICLE = re.compile(r"\A(?:the|a|an)\s+")
+
+MOST_WORDS = 20
+"""A short answer has no more."""
+
+CODE_SECONDS = 10.0
 
 
 def number(answer: str, reference: float) -> bool:
@@ -65,11 +74,67 @@ def json_object(answer: str, reference: Mapping[str, Any]) -> bool:
     return _same(found, reference)
 
 
+def phrase(answer: str, reference: Mapping[str, Any]) -> bool:
+    """The answer mentions an accepted phrase as whole words, and is about nothing else.
+
+    Args:
+        answer: the model's text; longer than MOST_WORDS it is a lecture, which is wrong.
+        reference: "accept", the phrases that count, and "case", true where case matters.
+    """
+    fold = _same_case if reference.get("case") else _unaccented
+    text = fold(answer)
+    return len(text.split()) <= MOST_WORDS and any(
+        re.search(rf"(?<!\w){re.escape(fold(one))}(?!\w)", text) for one in reference["accept"]
+    )
+
+
+def text(answer: str, reference: Mapping[str, Any]) -> bool:
+    """The answer is an accepted text, or passes every check that the reference states.
+
+    Surrounding space, quotes and a code fence do not count; case, words and punctuation do.
+
+    Args:
+        answer: the model's text.
+        reference: "accept", the texts that count, or checks by their names in TEXT_CHECKS; "fold"
+            makes the checks blind to case.
+    """
+    bare = _bare(answer)
+    if "accept" in reference:
+        return bare in {_bare(one) for one in reference["accept"]}
+    if reference.get("fold"):
+        bare = bare.casefold()
+    checks = reference.keys() & TEXT_CHECKS.keys()
+    return all(TEXT_CHECKS[name](bare, reference[name]) for name in checks)
+
+
+def code(answer: str, reference: Mapping[str, Any]) -> bool:
+    """The answer's code passes the reference's "tests", in a process of its own.
+
+    Lines of prose around a fenced block are passed over; without a fence the whole answer is code.
+    """
+    blocks = CODE_BLOCK.findall(answer)
+    source = "\n".join(blocks) if blocks else answer
+    return run_python(source, tests=reference["tests"], seconds=CODE_SECONDS).ok
+
+
+TEXT_CHECKS: Mapping[str, Callable[[str, Any], bool]] = {
+    "contains": lambda found, wanted: all(one in found for one in wanted),
+    "excludes": lambda found, unwanted: not any(one in found for one in unwanted),
+    "max_words": lambda found, most: len(found.split()) <= most,
+    "min_words": lambda found, least: len(found.split()) >= least,
+    "lines": lambda found, count: len(found.split("\n")) == count,
+    "matches": lambda found, pattern: re.search(pattern, found) is not None,
+}
+"""What the scorer `text` can check, by name."""
+
 SCORERS: Mapping[str, Callable[[str, Any], bool]] = {
     "number": number,
     "choice": choice,
     "label": label,
     "json": json_object,
+    "phrase": phrase,
+    "text": text,
+    "code": code,
 }
 """The scorers by the name that a prompt's row gives."""
 
@@ -96,3 +161,19 @@ def _same(found: object, wanted: object) -> bool:
 
 def _plain(text: str) -> str:
     return ARTICLE.sub("", " ".join(text.casefold().split()).strip("\"'`.,;:!? "))
+
+
+def _same_case(text: str) -> str:
+    return text
+
+
+def _unaccented(text: str) -> str:
+    marks = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(mark for mark in marks if not unicodedata.combining(mark))
+
+
+def _bare(text: str) -> str:
+    stripped = text.strip()
+    fenced = FENCED.match(stripped)
+    lines = (fenced[1] if fenced else stripped).strip().strip("\"'`\u201c\u201d").split("\n")
+    return "\n".join(" ".join(line.split()) for line in lines)

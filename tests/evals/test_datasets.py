@@ -146,7 +146,10 @@ def test_a_prompt_is_asked_greedily_with_its_limit_and_format(prompts):
         ({**ROW, "id": "b", "colour": 1}, r":2: colour: no such field"),
         ({name: value for name, value in ROW.items() if name != "kind"}, r":2: kind: missing"),
         ({**ROW, "id": ""}, r":2: id: must be a text, not ''"),
-        ({**ROW, "id": "b", "split": "test"}, r":2: split: must be one of fit, show"),
+        (
+            {**ROW, "id": "b", "split": "half"},
+            r":2: split: must be one of fit, calibrate, test, show",
+        ),
         ({**ROW, "id": "b", "split": ["fit"]}, r":2: split: must be"),
         ({**ROW, "id": "b", "scorer": "taste"}, r":2: scorer: must be one of number"),
         ({**ROW, "id": "b", "max_tokens": 0}, r":2: max_tokens: must be a positive whole number"),
@@ -159,14 +162,40 @@ def test_a_prompt_is_asked_greedily_with_its_limit_and_format(prompts):
             {**ROW, "id": "b", "scorer": "label", "reference": {"label": "x", "labels": ["y"]}},
             r":2: reference: must suit",
         ),
+        (
+            {**ROW, "id": "b", "scorer": "phrase", "reference": {"accept": []}},
+            r":2: reference: must suit the scorer 'phrase'",
+        ),
+        (
+            {**ROW, "id": "b", "scorer": "text", "reference": {"fold": True}},
+            r":2: reference: must suit the scorer 'text'",
+        ),
+        (
+            {**ROW, "id": "b", "scorer": "code", "reference": {"tests": ""}},
+            r":2: reference: must suit the scorer 'code'",
+        ),
+        ({**ROW, "id": "b", "group": 3}, r":2: group: must be a text, not 3"),
         (ROW, r":2: id: 'a' is already that of line 1"),
-        ({**ROW, "id": "b", "split": "show"}, r":2: messages: the same as line 1, in the other"),
+        (
+            {**ROW, "id": "b", "split": "show"},
+            r":2: messages: the same as line 1, which is in the split 'fit'",
+        ),
     ],
 )
 def test_a_mistake_is_named_by_file_line_and_field(tmp_path, row, said):
     path = written(tmp_path, ROW, row)
     with pytest.raises(DatasetError, match=f"prompts.jsonl{said}"):
         load(path)
+
+
+def test_a_group_stays_in_one_split(tmp_path):
+    def row(name, split):
+        messages = [{"role": "user", "content": name}]
+        return {**ROW, "id": name, "group": "sums", "split": split, "messages": messages}
+
+    assert len(load(written(tmp_path, row("a", "fit"), row("b", "fit")))) == 2
+    with pytest.raises(DatasetError, match=r":2: group: the same as line 1, which is in .* 'fit'"):
+        load(written(tmp_path, row("a", "fit"), row("b", "test")))
 
 
 def test_blank_lines_are_passed_over(tmp_path):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evals.scorers import SCORERS, choice, json_object, label, number
+from evals.scorers import SCORERS, choice, code, json_object, label, number, phrase, text
 
 LABELS = ["positive", "negative", "neutral"]
 
@@ -148,13 +148,80 @@ def test_a_missing_key_is_wrong():
     assert not json_object('{"name": "Old Mill"}', REFERENCE)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    ["Lisboa", "lisbóa.", "The capital is Lisboa", "**Lisboa**", "Lisbon, or Lisboa in Portuguese"],
+)
+def test_a_phrase_is_right_wherever_it_stands_in_a_short_answer(answer):
+    assert phrase(answer, {"accept": ["Lisboa", "Lisbon"]})
+
+
+@pytest.mark.parametrize("answer", ["", "Porto", "Lisboans", "no " * 20 + "Lisboa"])
+def test_a_phrase_that_is_missing_part_of_a_word_or_in_a_lecture_is_wrong(answer):
+    assert not phrase(answer, {"accept": ["Lisboa"]})
+
+
+def test_case_matters_to_a_phrase_that_says_so():
+    assert phrase("The symbol is Au.", {"accept": ["Au"], "case": True})
+    assert not phrase("The symbol is AU.", {"accept": ["Au"], "case": True})
+
+
+def test_a_text_is_compared_without_its_dress_but_with_its_case_and_marks():
+    wanted = {"accept": ["Red apples.", "apples"]}
+    for right in ("Red apples.", ' "Red  apples." ', "```\nRed apples.\n```", "apples\n"):
+        assert text(right, wanted)
+    for wrong in ("red apples.", "Red apples", "Here you are: apples", "", "Red\napples."):
+        assert not text(wrong, wanted)
+
+
+@pytest.mark.parametrize(
+    ("answer", "right"),
+    [
+        ("- Ham\n- eggs", True),
+        ("- Ham\n- eggs\n- jam", False),
+        ("- Ham eggs", False),
+        ("- Ham\n- eggs with salt and pepper", False),
+        ("- Ham\n- spam eggs", False),
+    ],
+)
+def test_every_check_of_a_text_must_hold(answer, right):
+    checks = {"contains": ["ham", "eggs"], "excludes": ["spam"], "lines": 2, "max_words": 5}
+    assert text(answer, {**checks, "min_words": 4, "matches": r"\A- ", "fold": True}) is right
+
+
+DOUBLE = {"tests": "assert double(2) == 4\nassert double(0) == 0"}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "def double(n):\n    return 2 * n",
+        "Here it is:\n```python\ndef double(n):\n    return 2 * n\n```\nIt doubles.",
+        "```\ndef double(n):\n    return n + n\n",
+    ],
+)
+def test_code_is_right_when_its_tests_pass(answer):
+    assert code(answer, DOUBLE)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["", "def double(n):\n    return n", "def double(n) return", "import sys; sys.exit(0)"],
+)
+def test_code_that_fails_does_not_parse_or_leaves_early_is_wrong(answer):
+    assert not code(answer, DOUBLE)
+
+
 @given(st.text())
-def test_every_scorer_takes_any_text(answer):
+def test_every_quick_scorer_takes_any_text(answer):
     references = {
         "number": 1,
         "choice": "A",
         "label": {"label": "positive", "labels": LABELS},
         "json": REFERENCE,
+        "phrase": {"accept": ["a"]},
+        "text": {"accept": ["a"]},
     }
-    for name, scorer in SCORERS.items():
-        assert scorer(answer, references[name]) in {True, False}
+    assert references.keys() == SCORERS.keys() - {"code"}
+    for name, reference in references.items():
+        assert SCORERS[name](answer, reference) in {True, False}
