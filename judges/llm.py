@@ -71,7 +71,8 @@ class LlmJudge:
             raise ConfigError("only mode pairwise compares with a tier", param="against")
         self.name = name
         self.needs: Json = {}
-        self._mode = mode
+        self.mode = mode
+        self.by = tier
         self._tier = None if tier is None else tier_named(tiers, tier, "tier")
         self._against = None if against is None else tier_named(tiers, against, "against")
         self._rubric = load(rubric or RUBRICS[mode], base)
@@ -87,14 +88,14 @@ class LlmJudge:
         """
         shown = {"conversation": conversation(request)}
         reference = request.tags.get(self._reference_tag)
-        if self._mode == "pairwise" and self._against is not None:
+        if self.mode == "pairwise" and self._against is not None:
             return await self._compare_with_a_tier(self._against, request, completion, shown)
-        if self._mode in {"reference", "pairwise"} and reference is None:
+        if self.mode in {"reference", "pairwise"} and reference is None:
             reason = f"the request has no tag {self._reference_tag}"
             return Verdict(judge=self.name, score=None, reason=reason)
-        if self._mode == "pairwise":
+        if self.mode == "pairwise":
             return await self._compare(request, completion, shown, str(reference), FREE)
-        if self._mode == "reference":
+        if self.mode == "reference":
             shown["reference"] = str(reference)
         shown["answer"] = answer_text(completion)
         return self._verdict([await ask(*self._question(request, completion, shown))], FREE)

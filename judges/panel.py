@@ -28,6 +28,7 @@ class PanelJudge:
         base: folder that the artifact's path starts from.
 
     Attributes:
+        members: see above.
         model: of the artifact.
         strict: see above.
     """
@@ -46,7 +47,7 @@ class PanelJudge:
         self.name = name
         self.strict = strict
         self.model: PanelModel | None = load_model(base / artifact) if artifact else None
-        self._members = tuple(members)
+        self.members = tuple(members)
         needs: dict[str, Any] = {}
         for member in members:
             for need, value in member.needs.items():
@@ -56,7 +57,7 @@ class PanelJudge:
     async def judge(self, request: ChatRequest, completion: Completion) -> Verdict:
         """One verdict, with the features of all members that were asked."""
         verdicts: list[Verdict] = []
-        for member in self._members:
+        for member in self.members:
             verdicts.append(await member.judge(request, completion))
             if verdicts[-1].final:
                 return self._verdict(verdicts, verdicts[-1])

@@ -12,6 +12,7 @@ COMMANDS: Final = {
     "serve": ("serving.commands.serve:serve", "Start the models and serve requests."),
     "models": ("serving.commands.models:models", "Fetch models and see how they are."),
     "audit": ("serving.commands.audit:audit", "Read the audit log."),
+    "judges": ("evals.commands.judges:judges", "Fit a panel of judges and certify it."),
     "config": ("serving.commands.config:config", "Check or show the configuration."),
     "db": ("serving.commands.db:db", "Create or check the audit database."),
     "version": ("serving.commands.version:version", "Print the version."),

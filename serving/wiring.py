@@ -27,7 +27,7 @@ from serving import config as cfg
 from serving.factories import at, build
 from serving.tier_wiring import LAUNCHABLE, build_tier, launches
 
-__all__ = ["LAUNCHABLE", "Wiring", "launches"]
+__all__ = ["LAUNCHABLE", "Wiring", "launches", "settings_of"]
 
 
 class Wiring:
@@ -128,8 +128,7 @@ class Wiring:
         if entry.calibration is not None:
             with at(f"{here}.calibration"):
                 fitted = self._maps[name] = load_map(self._base / entry.calibration)
-                settings = {"type": entry.type, **_settings(factory, entry.options)}
-                _refuse_foreign(fitted.fitted_for, settings, "this judge")
+                _refuse_foreign(fitted.fitted_for, settings_of(entry), "this judge")
             judge = CalibratedJudge(judge, self._maps[name])
         if isinstance(judge, PanelJudge) and judge.model is not None:
             with at(f"{here}.artifact"):
@@ -147,9 +146,7 @@ class Wiring:
                 f"this panel has {', '.join(has)}"
             )
         for name, member in has.items():
-            factory = load(JUDGES, "judge", member.type)
-            settings = {"type": member.type, **_settings(factory, member.options)}
-            _refuse_foreign(manifest.members[name], settings, f"its member {name}")
+            _refuse_foreign(manifest.members[name], settings_of(member), f"its member {name}")
         for tier, model in manifest.models.items():
             if tier not in self._config.tiers:
                 raise ConfigError(_missing("tier", tier, self._config.tiers))
@@ -239,10 +236,12 @@ class Wiring:
         return Experiment(name=name, arms=arms, salt=entry.salt, unit=entry.unit)
 
 
-def _settings(factory: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """A factory's options as they are in force, defaults included."""
-    parameters = inspect.signature(factory).parameters.values()
-    return {each.name: each.default for each in parameters} | dict(given)
+def settings_of(entry: cfg.Judge) -> dict[str, Any]:
+    """A judge's type and its options as they are in force, defaults included."""
+    known = inspect.signature(load(JUDGES, "judge", entry.type)).parameters.values()
+    ours = {"name", "members", "of", "tiers", "base"}
+    settings = {p.name: p.default for p in known if p.name not in ours} | entry.options
+    return {"type": entry.type, **settings}
 
 
 def _refuse_foreign(fitted_for: Mapping[str, Any], settings: Mapping[str, Any], whose: str) -> None:

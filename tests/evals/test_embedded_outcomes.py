@@ -7,8 +7,6 @@ from evals.outcomes import EMBEDDED, prompts_sha256
 from evals.outcomes_lines import read
 from serving.models.catalogue import CATALOGUE
 
-pytestmark = pytest.mark.skipif(not EMBEDDED.exists(), reason="not collected yet")
-
 
 @pytest.fixture(scope="module")
 def outcomes():

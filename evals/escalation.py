@@ -1,0 +1,104 @@
+"""What escalating gains, by who is sent up: the curve that a judge is worth.
+
+Calibration says whether a score can be believed as a probability. It says nothing of whether going
+up on it pays: the answers that a small model doubts most are often those that the large one fails
+as well. So orders are compared by the accuracy that is left when a share of the prompts is sent up.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from evals.metrics import Interval, bootstrap, mean
+
+
+class Scored(NamedTuple):
+    """One prompt: what is believed of both answers, and whether they are right.
+
+    Attributes:
+        small: P(the small model's answer is acceptable).
+        large: the same of the large one's.
+        length: of the small answer, for the length-only baseline.
+    """
+
+    small: float
+    large: float
+    length: float
+    small_right: bool
+    large_right: bool
+
+
+ORDERS: Mapping[str, Callable[[Scored], float]] = {
+    "doubt": lambda row: -row.small,
+    "uplift": lambda row: row.large - row.small,
+    "length": lambda row: row.length,
+    "oracle": lambda row: float(row.large_right) - float(row.small_right),
+}
+"""Who is sent up first: the highest value. "random" needs no order: it is the mean of both."""
+
+
+def accuracy(rows: Sequence[Scored], order: str, share: float) -> float:
+    """Share of right answers when that share of the rows is sent up, the first by the order.
+
+    Rows with the same value go up in equal parts, so that the order of the file decides nothing.
+    """
+    small, large = _rates(rows)
+    if order == "random":
+        return small + share * (large - small)
+    value = ORDERS[order]
+    by_value: dict[float, list[Scored]] = {}
+    for row in rows:
+        by_value.setdefault(value(row), []).append(row)
+    room, right = share * len(rows), 0.0
+    for key in sorted(by_value, reverse=True):
+        tied = by_value[key]
+        up = min(1.0, room / len(tied))
+        room = max(0.0, room - len(tied))
+        right += sum(up * row.large_right + (1 - up) * row.small_right for row in tied)
+    return right / len(rows)
+
+
+def lead(rows: Sequence[Scored], order: str, over: str, share: float) -> Interval:
+    """Interval of what one order gains over another at a share, the rows drawn in pairs."""
+    return bootstrap(
+        rows, lambda drawn: accuracy(drawn, order, share) - accuracy(drawn, over, share)
+    )
+
+
+def recovered(rows: Sequence[Scored], order: str, price_ratio: float, steps: int = 200) -> float:
+    """Share of the gap between the models that is won back, averaged over cost from 0 to 1.
+
+    The cost of sending up a share s is price_ratio + s in units of the large model's, the small
+    call always included; below price_ratio nothing can be bought. A perfect order can exceed 1.
+    """
+    small, large = _rates(rows)
+    if large <= small:
+        return math.nan
+    total = 0.0
+    for step in range(steps):
+        share = (step + 0.5) / steps - price_ratio
+        if share > 0:
+            total += (accuracy(rows, order, share) - small) / (large - small)
+    return total / steps
+
+
+def calibration_error(scores: Sequence[float], right: Sequence[bool], bins: int = 10) -> float:
+    """Expected calibration error: the mean gap between score and rate over bins of equal count.
+
+    Equal scores count with their common rate, in whichever bin they fall.
+    """
+    tied: dict[float, list[bool]] = {}
+    for score, ok in zip(scores, right, strict=True):
+        tied.setdefault(score, []).append(ok)
+    ordered = [(score, mean(tied[score])) for score in sorted(tied) for _ in tied[score]]
+    gap = 0.0
+    for at in range(bins):
+        some = ordered[at * len(ordered) // bins : (at + 1) * len(ordered) // bins]
+        if some:
+            gap += len(some) * abs(mean([s for s, _ in some]) - mean([r for _, r in some]))
+    return gap / len(ordered)
+
+
+def _rates(rows: Sequence[Scored]) -> tuple[float, float]:
+    small = mean([float(row.small_right) for row in rows])
+    return small, mean([float(row.large_right) for row in rows])
