@@ -5,22 +5,25 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 from cascade.errors import CascadeError
 from cascade.types import Failure
 from serving import present
-from serving.answering import json_response
+from serving.answering import Answering, json_response
 from serving.feedback import router as feedback_router
 from serving.idempotency import Idempotency
 from serving.logs import RequestLog
 from serving.messages import response as messages
-from serving.messages.routes import PATH
-from serving.messages.routes import router as messages_router
+from serving.messages.routes import MESSAGES
+from serving.messages.routes import PATH as MESSAGES_PATH
+from serving.responses.routes import PATH as RESPONSES_PATH
+from serving.responses.routes import RESPONSES
 from serving.responses.routes import router as responses_router
-from serving.routes import router
+from serving.routes import CHAT, CHAT_PATH, router
 from serving.service import Service
 
-ANSWERING = ("/v1/chat/completions", "/v1/messages", "/v1/responses")
+APIS = {CHAT_PATH: CHAT, MESSAGES_PATH: MESSAGES, RESPONSES_PATH: RESPONSES}
 """Where models are asked, and so where a repetition could be paid for twice."""
 
 
@@ -36,14 +39,19 @@ def create_app(service: Service) -> FastAPI:
             app.state.fault = error  # for the command, which says it as a sentence
             raise
 
-    app = FastAPI(title="Cascade", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="Cascade",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        routes=[Route(path, Answering(api), methods=["POST"]) for path, api in APIS.items()],
+    )
     app.state.service = service
     app.state.fault = None
     app.include_router(router)
-    app.include_router(messages_router)
     app.include_router(responses_router)
     app.include_router(feedback_router)
-    app.add_middleware(Idempotency, service=service, paths=ANSWERING, refuse=_refused)
+    app.add_middleware(Idempotency, service=service, paths=APIS, refuse=_refused)
     app.add_middleware(RequestLog)  # around all others, since it gives a request its id
     app.add_exception_handler(CascadeError, _refused)
     app.add_exception_handler(HTTPException, _no_such_route)
@@ -75,7 +83,7 @@ async def _bug(http: Request, error: Exception) -> Response:
 
 def _response(http: Request, fault: CascadeError | Failure, status: int) -> Response:
     identity = http.state.request_id
-    if http.url.path.startswith(PATH):
+    if http.url.path.startswith(MESSAGES_PATH):
         body = messages.error(fault, identity)
     else:
         body = present.error(fault)

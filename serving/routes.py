@@ -8,12 +8,14 @@ from fastapi import APIRouter, Request, Response
 from cascade.errors import UnknownModelError
 from cascade.snapshot import Snapshot
 from serving import present, schemas
-from serving.answering import Shape, answer, json_response
+from serving.answering import Shape, json_response
 from serving.readiness import readiness
 from serving.service import Service
 from serving.stream import ChatStream
 
 router = APIRouter()
+
+CHAT_PATH = "/v1/chat/completions"
 
 CHAT = Shape(
     parse=schemas.parse,
@@ -21,12 +23,6 @@ CHAT = Shape(
     stream=ChatStream,
     error=lambda fault, _: present.error(fault),
 )
-
-
-@router.post("/v1/chat/completions")
-async def chat(http: Request) -> Response:
-    """Answer a chat request with the cheapest tier whose answer is good enough."""
-    return await answer(http, CHAT)
 
 
 @router.get("/v1/models")

@@ -3,15 +3,11 @@
 Keys and version headers are accepted and not looked at.
 """
 
-from fastapi import APIRouter, Request, Response
-
-from serving.answering import Shape, answer
+from serving.answering import Shape
 from serving.messages import request, response
 from serving.messages.stream import MessageStream
 
 PATH = "/v1/messages"
-
-router = APIRouter()
 
 MESSAGES = Shape(
     parse=request.parse,
@@ -19,9 +15,3 @@ MESSAGES = Shape(
     stream=MessageStream,
     error=response.error,
 )
-
-
-@router.post(PATH)
-async def messages(http: Request) -> Response:
-    """Answer a message with the cheapest tier whose answer is good enough."""
-    return await answer(http, MESSAGES)

@@ -3,9 +3,9 @@
 Nothing is stored, so what would refer to a stored response is not there, and says so.
 """
 
-from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi import APIRouter, HTTPException, Response
 
-from serving.answering import Shape, answer
+from serving.answering import Shape
 from serving.responses import request, response
 from serving.responses.stream import ResponseStream
 
@@ -20,12 +20,6 @@ RESPONSES = Shape(
     stream=ResponseStream,
     error=response.error,
 )
-
-
-@router.post(PATH)
-async def responses(http: Request) -> Response:
-    """Answer with the cheapest tier whose answer is good enough."""
-    return await answer(http, RESPONSES)
 
 
 @router.api_route(PATH + "/{rest:path}", methods=["GET", "POST", "DELETE"])
