@@ -162,21 +162,16 @@ class CascadeEngine:
 
     @staticmethod
     async def _judge(run: Run, judge: Judge, completion: Completion) -> None:
+        run.judging()
         verdict: Verdict | None = None
         failure: JudgeError | None = None
-        run.judging()
-        limit = asyncio.timeout(run.seconds_left)
         try:
-            async with limit:
-                answers = completion.each()
-                verdict = _strictest([await judge.judge(run.request, one) for one in answers])
+            if run.seconds_left is None:
+                verdict = await _judged(run.request, judge, completion)
+            else:
+                verdict = await _judged_in_time(run, judge, completion)
         except JudgeError as error:
             failure = error
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            reason = "the time allowed was over before it could tell"
-            verdict = Verdict(judge=judge.name, score=None, reason=reason, cost=None)
         run.judged(verdict, failure)
 
     def _cost_of_the_dearest(self, run: Run) -> Cost | None:
@@ -206,6 +201,23 @@ async def _in_time(run: Run, stream: AsyncGenerator[Chunk]) -> AsyncGenerator[Ch
                     raise
                 raise DeadlineError("the time allowed was over before it answered") from None
             yield chunk
+
+
+async def _judged(request: ChatRequest, judge: Judge, completion: Completion) -> Verdict:
+    return _strictest([await judge.judge(request, one) for one in completion.each()])
+
+
+async def _judged_in_time(run: Run, judge: Judge, completion: Completion) -> Verdict:
+    """The verdict; cannot tell when the time is over first."""
+    limit = asyncio.timeout(run.seconds_left)
+    try:
+        async with limit:
+            return await _judged(run.request, judge, completion)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        reason = "the time allowed was over before it could tell"
+        return Verdict(judge=judge.name, score=None, reason=reason, cost=None)
 
 
 def _strictest(verdicts: Sequence[Verdict]) -> Verdict:

@@ -93,6 +93,10 @@ class PriceCard:
             input=spent_input, cache_read=read, cache_write=sum(written, Decimal(0)), output=output
         )
 
+    def warm_prompt(self, tokens: int) -> Decimal | None:
+        """Dollars of a prompt that is read from the cache as a whole."""
+        return _dollars(tokens, self._rates(tokens).cache_read)
+
     def _rates(self, prompt_tokens: int) -> Rates:
         chosen = self.rates
         for above, rates in self.long_prompt_rates:

@@ -8,7 +8,7 @@ passes is only well formed, so its score of 1 says nothing about being right, an
 from cascade.errors import ConfigError
 from cascade.tiers.requirements import answer_limit
 from cascade.types import ChatRequest, Completion, Json, Verdict
-from judges.language import NAMES, asked_language, foreign
+from judges.language import FEWEST_LETTERS, NAMES, asked_language, foreign
 from judges.speech import refusal, repetition
 from judges.structure import miscalled, misshapen
 
@@ -91,6 +91,8 @@ class FormatJudge:
             return fault
         if self._repetition and (fault := repetition(text)):
             return fault
+        if len(text) < FEWEST_LETTERS:  # too short to tell, so the prompt need not be searched
+            return None
         language = asked_language(request) if self._language == "asked" else self._language
         return foreign(text, language) if language else None
 

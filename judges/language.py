@@ -65,7 +65,8 @@ _ASKED: Final = re.compile(
 _CODE: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+", re.DOTALL)
 _TOKEN: Final = re.compile(r"[^\W\d_]+")
 _ENOUGH_CHARACTERS: Final = 20_000
-_FEWEST_LETTERS: Final = 40
+FEWEST_LETTERS: Final = 40
+"""A text with fewer is in no language."""
 _FEWEST_HITS: Final = 6
 _CLEARLY: Final = 2.0
 _HARDLY: Final = 0.15
@@ -86,7 +87,7 @@ def foreign(text: str, language: str) -> str | None:
     text = _CODE.sub(" ", text[:_ENOUGH_CHARACTERS])
     scripts = Counter(filter(None, map(_script, text)))
     letters = sum(scripts.values())
-    if letters < _FEWEST_LETTERS:
+    if letters < FEWEST_LETTERS:
         return None
     own = _SCRIPTS.get(language, ("LATIN",))
     if sum(scripts[script] for script in own) < _HARDLY * letters:

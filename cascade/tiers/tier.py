@@ -102,10 +102,11 @@ class ModelTier:
 
         None when the price or what was cached is not known.
         """
-        if paid is None or usage.prompt is None or usage.cache_read is None:
+        prompt = usage.prompt
+        if self.prices is None or paid is None or prompt is None or usage.cache_read is None:
             return None
-        warm = self.price(Usage(input=0, cache_read=usage.prompt, output=0))
-        return None if warm is None else paid.total - paid.output - warm.total
+        warm = self.prices.warm_prompt(prompt)
+        return None if warm is None else paid.input + paid.cache_read + paid.cache_write - warm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
