@@ -15,7 +15,7 @@ test: $(VENV)/dev.stamp ## run all tests: SQLite, PostgreSQL, real models
 	@$(BIN)/python -m pytest
 
 test-vllm: $(VENV)/dev.stamp ## run the suite against a real vLLM, which it installs (docs/vllm.md)
-	@$(BIN)/python -m pytest -rs -o 'norecursedirs=.*' -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true tests/vllm
+	@$(BIN)/python -m pytest -rs -o 'norecursedirs=.*' -o faulthandler_timeout=1800 -o faulthandler_exit_on_timeout=true tests/vllm
 
 check: lint types layers ## what CI checks besides the tests
 

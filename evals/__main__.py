@@ -15,6 +15,7 @@ from cascade.errors import CascadeError
 COMMANDS: Final = {
     "collect": ("evals.commands.collect:collect", "Ask the models and judges each prompt once."),
     "show": ("evals.commands.show:show", "How right and how fast stored answers are."),
+    "text": ("evals.commands.text:text", "How well answers are judged by their text alone."),
     "regrade": ("evals.commands.regrade:regrade", "Score stored answers again."),
 }
 

@@ -7,6 +7,7 @@ as well. So orders are compared by the accuracy that is left when a share of the
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from evals.metrics import Interval, bootstrap, mean
@@ -42,20 +43,11 @@ def accuracy(rows: Sequence[Scored], order: str, share: float) -> float:
 
     Rows with the same value go up in equal parts, so that the order of the file decides nothing.
     """
-    small, large = _rates(rows)
-    if order == "random":
-        return small + share * (large - small)
-    value = ORDERS[order]
-    by_value: dict[float, list[Scored]] = {}
-    for row in rows:
-        by_value.setdefault(value(row), []).append(row)
-    room, right = share * len(rows), 0.0
-    for key in sorted(by_value, reverse=True):
-        tied = by_value[key]
-        up = min(1.0, room / len(tied))
-        room = max(0.0, room - len(tied))
-        right += sum(up * row.large_right + (1 - up) * row.small_right for row in tied)
-    return right / len(rows)
+    knots = _curve(rows, order)
+    for before, after in pairwise(knots):
+        if share <= after.share:
+            return before.accuracy + _slope(before, after) * (share - before.share)
+    return knots[-1].accuracy
 
 
 def lead(rows: Sequence[Scored], order: str, over: str, share: float) -> Interval:
@@ -65,21 +57,24 @@ def lead(rows: Sequence[Scored], order: str, over: str, share: float) -> Interva
     )
 
 
-def recovered(rows: Sequence[Scored], order: str, price_ratio: float, steps: int = 200) -> float:
+def recovered(rows: Sequence[Scored], order: str, price_ratio: float) -> float:
     """Share of the gap between the models that is won back, averaged over cost from 0 to 1.
 
     The cost of sending up a share s is price_ratio + s in units of the large model's, the small
     call always included; below price_ratio nothing can be bought. A perfect order can exceed 1.
+    The curve is piecewise linear, so its area is exact. NaN where the large model is no better.
     """
     small, large = _rates(rows)
     if large <= small:
         return math.nan
-    total = 0.0
-    for step in range(steps):
-        share = (step + 0.5) / steps - price_ratio
-        if share > 0:
-            total += (accuracy(rows, order, share) - small) / (large - small)
-    return total / steps
+    last, area = 1.0 - price_ratio, 0.0
+    for before, after in pairwise(_curve(rows, order)):
+        width = min(after.share, last) - before.share
+        if width <= 0:
+            break
+        middle = before.accuracy + _slope(before, after) * width / 2
+        area += width * (middle - small)
+    return area / (large - small)
 
 
 def calibration_error(scores: Sequence[float], right: Sequence[bool], bins: int = 10) -> float:
@@ -97,6 +92,32 @@ def calibration_error(scores: Sequence[float], right: Sequence[bool], bins: int 
         if some:
             gap += len(some) * abs(mean([s for s, _ in some]) - mean([r for _, r in some]))
     return gap / len(ordered)
+
+
+class _Knot(NamedTuple):
+    share: float
+    accuracy: float
+
+
+def _curve(rows: Sequence[Scored], order: str) -> list[_Knot]:
+    """Accuracy by share sent up; linear between its knots, of which ties have one."""
+    small, large = _rates(rows)
+    if order == "random":
+        return [_Knot(0.0, small), _Knot(1.0, large)]
+    value = ORDERS[order]
+    gained: dict[float, list[int]] = {}
+    for row in rows:
+        gained.setdefault(value(row), []).append(row.large_right - row.small_right)
+    knots, up, gain = [_Knot(0.0, small)], 0, 0
+    for key in sorted(gained, reverse=True):
+        up += len(gained[key])
+        gain += sum(gained[key])
+        knots.append(_Knot(up / len(rows), small + gain / len(rows)))
+    return knots
+
+
+def _slope(before: _Knot, after: _Knot) -> float:
+    return (after.accuracy - before.accuracy) / (after.share - before.share)
 
 
 def _rates(rows: Sequence[Scored]) -> tuple[float, float]:

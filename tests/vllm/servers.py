@@ -26,7 +26,7 @@ FOLDER_VARIABLE = "CASCADE_VLLM_HOME"
 RUNNING_VARIABLE = "CASCADE_VLLM_RUNNING"
 
 SMALL_PORT, BIG_PORT = 18011, 18012
-START_SECONDS = 660.0
+START_SECONDS = 1500.0  # a download on a slow line included
 STOP_SECONDS = 30.0
 
 _TIED_TO_STDIN = 'exec 3<&0; (cat <&3 >/dev/null; kill -TERM 0) & exec "$1" "$2" </dev/null 3<&-'
