@@ -15,14 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedGroupKFold, cross_val_score
 
 from cascade.errors import CascadeError
 from evals.isotonic import fit_map
-from judges.fitted import LEAF, Feature, Head, Isotonic, Platt, Tree, sigmoid
+from judges.fitted import LEAF, Feature, Head, Isotonic, Platt, Tree, calibrated, sigmoid
 
 ISOTONIC_FROM = 300
-"""Labels from which an isotonic map is better than Platt's line."""
+"""Labels from which an isotonic map may be better than Platt's line."""
 BINS = 15
 FOLDS = 5
 KINDS = ("logistic", "boosted", "blend")
@@ -49,6 +50,7 @@ class JudgedRow:
     Attributes:
         prompt: id of the prompt.
         kind: of task.
+        group: prompts made alike share one, and are never on both sides of a fold.
         split: "fit", "calibrate" or "test".
         features: `member.feature` to value, as on the panel's verdict.
         right: by tier, whether its answer to the prompt is acceptable.
@@ -57,6 +59,7 @@ class JudgedRow:
 
     prompt: str
     kind: str
+    group: str
     split: str
     features: Mapping[str, float]
     right: Mapping[str, bool]
@@ -71,11 +74,13 @@ class Table:
         features: the columns, described.
         raw: rows by values, the means where optional ones are missing, then which were missing.
         standard: the same per standard deviation.
+        groups: of the rows.
     """
 
     features: Sequence[Feature]
     raw: Matrix
     standard: Matrix
+    groups: NDArray[np.str_]
 
 
 def tabulate(rows: Sequence[JudgedRow]) -> Table:
@@ -99,7 +104,7 @@ def tabulate(rows: Sequence[JudgedRow]) -> Table:
     standard = raw.copy()
     for column, feature in enumerate(features):
         standard[:, column] = (raw[:, column] - feature.mean) / feature.scale
-    return Table(features, raw, standard)
+    return Table(features, raw, standard, np.array([row.group for row in rows]))
 
 
 def fit_heads(
@@ -157,9 +162,9 @@ def _feature(rows: Sequence[JudgedRow], name: str) -> Feature | None:
 def _head(table: Table, labels: Labels, kind: str, seed: int) -> Head:
     models = _models(table, labels, kind, seed)
     held_out = np.zeros(len(labels))
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
-    for train, test in folds.split(table.standard, labels):
-        part = Table(table.features, table.raw[train], table.standard[train])
+    folds = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=seed)
+    for train, test in folds.split(table.standard, labels, table.groups):
+        part = Table(table.features, table.raw[train], table.standard[train], table.groups[train])
         for model in models:
             model.fit(part, labels[train])
             held_out[test] += model.log_odds(table.raw[test], table.standard[test]) / len(models)
@@ -167,13 +172,13 @@ def _head(table: Table, labels: Labels, kind: str, seed: int) -> Head:
     for model in models:
         model.fit(table, labels)
         parts |= model.part()
-    return Head(**parts, calibration=_calibration(held_out, labels))
+    return Head(**parts, calibration=_calibration(held_out, labels, table.groups))
 
 
 def _models(table: Table, labels: Labels, kind: str, seed: int) -> list["_Logistic | _Boosted"]:
     models: list[_Logistic | _Boosted] = []
     if kind != "boosted":
-        models.append(_Logistic(_penalty(table.standard, labels, seed)))
+        models.append(_Logistic(_penalty(table, labels, seed)))
     if kind != "logistic":
         models.append(_Boosted(seed))
     return models
@@ -246,25 +251,51 @@ class _Boosted:
         )
 
 
-def _penalty(values: Matrix, labels: Labels, seed: int) -> float:
+def _penalty(table: Table, labels: Labels, seed: int) -> float:
     """The C of `PENALTIES` with the best cross-validated log loss."""
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
+    folds = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=seed)
 
     def loss(c: float) -> float:
         model = LogisticRegression(C=c, max_iter=5000)
-        scores = cross_val_score(model, values, labels, cv=folds, scoring="neg_log_loss")
+        scores = cross_val_score(
+            model,
+            table.standard,
+            labels,
+            groups=table.groups,
+            cv=folds,
+            scoring="neg_log_loss",
+        )
         return float(-scores.mean())
 
     return min(PENALTIES, key=loss)
 
 
-def _calibration(log_odds: Matrix, labels: Labels) -> Platt | Isotonic:
-    """The map from log-odds of rows that were held out to probabilities."""
-    if len(labels) >= ISOTONIC_FROM:
-        fitted = fit_map(
-            [sigmoid(float(x)) for x in log_odds], [bool(y) for y in labels], bins=BINS
-        )
-        return Isotonic(x=[_short(x) for x in fitted.x], y=[_short(y) for y in fitted.y])
+def _calibration(log_odds: Matrix, labels: Labels, groups: NDArray[np.str_]) -> Platt | Isotonic:
+    """The map from log-odds of rows that were held out to probabilities.
+
+    Of the two kinds the one with the smaller cross-validated log loss: a line for few labels or
+    where the log-odds are straight, steps where there are enough labels to see that they are not.
+    """
+    if len(labels) < ISOTONIC_FROM:
+        return _line(log_odds, labels)
+    kinds = (_line, _steps)
+    losses = [0.0 for _ in kinds]
+    for train, test in StratifiedGroupKFold(FOLDS).split(log_odds, labels, groups):
+        for at, kind in enumerate(kinds):
+            apply = calibrated(kind(log_odds[train], labels[train]))
+            chances = [apply(float(x)) for x in log_odds[test]]
+            losses[at] += float(log_loss(labels[test], chances, labels=[False, True]))
+    return kinds[losses.index(min(losses))](log_odds, labels)
+
+
+def _steps(log_odds: Matrix, labels: Labels) -> Platt | Isotonic:
+    """Isotonic regression of the probabilities."""
+    fitted = fit_map([sigmoid(float(x)) for x in log_odds], [bool(y) for y in labels], bins=BINS)
+    return Isotonic(x=[_short(x) for x in fitted.x], y=[_short(y) for y in fitted.y])
+
+
+def _line(log_odds: Matrix, labels: Labels) -> Platt | Isotonic:
+    """Logistic regression of the log-odds alone."""
     line = LogisticRegression(C=1e6, max_iter=5000).fit(log_odds.reshape(-1, 1), labels)
     slope, offset = float(line.coef_[0][0]), float(line.intercept_[0])
     if slope <= 0:

@@ -89,6 +89,7 @@ async def judged_rows(
             JudgedRow(
                 prompt=name,
                 kind=prompts[name].kind,
+                group=prompts[name].group or name,
                 split=prompts[name].split,
                 features=features_of(verdicts),
                 right={each: some[name].right for each, some in answers.items()},

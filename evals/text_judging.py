@@ -127,6 +127,7 @@ async def _rows(
             JudgedRow(
                 prompt=str(number),
                 kind="sums",
+                group=str(number),
                 split="fit",
                 features=features_of(verdicts),
                 right={_WEAK: pair.weak, _STRONG: pair.strong},

@@ -9,8 +9,8 @@ import hashlib
 import json
 import math
 import operator
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -182,7 +182,7 @@ class PanelModel:
     manifest: Manifest
     features: Sequence[Feature]
     heads: Mapping[str, Head]
-    _maps: Mapping[str, MonotoneMap] = field(default_factory=dict)
+    _calibrate: Mapping[str, Callable[[float], float]]
 
     def missing(self, found: Mapping[str, float]) -> list[str]:
         """Features without which it cannot tell."""
@@ -191,7 +191,14 @@ class PanelModel:
     def __call__(self, found: Mapping[str, float]) -> dict[str, float]:
         """P(acceptable) by tier; nothing may be `missing`."""
         raw, standard = self._values(found)
-        return {tier: self._head(tier, head, raw, standard) for tier, head in self.heads.items()}
+        return {
+            tier: self._calibrate[tier](_log_odds(head, raw, standard))
+            for tier, head in self.heads.items()
+        }
+
+    def uncalibrated(self, found: Mapping[str, float], tier: str) -> float:
+        """What a head says before its calibration; nothing may be `missing`."""
+        return sigmoid(_log_odds(self.heads[tier], *self._values(found)))
 
     def _values(self, found: Mapping[str, float]) -> tuple[list[float], list[float]]:
         """The values as they are and standardised; after them, which optional ones are missing."""
@@ -203,18 +210,26 @@ class PanelModel:
         lacking = [float(f.name not in found) for f in self.features if f.optional]
         return raw + lacking, standard + lacking
 
-    def _head(
-        self, tier: str, head: Head, raw: Sequence[float], standard: Sequence[float]
-    ) -> float:
-        parts = []
-        if head.weights:
-            parts.append(head.intercept + sum(map(operator.mul, head.weights, standard)))
-        if head.trees:
-            parts.append(head.base + sum(tree(raw) for tree in head.trees))
-        log_odds = sum(parts) / len(parts)
-        if isinstance(head.calibration, Platt):
-            return sigmoid(head.calibration.slope * log_odds + head.calibration.offset)
-        return self._maps[tier](sigmoid(log_odds))
+
+def _log_odds(head: Head, raw: Sequence[float], standard: Sequence[float]) -> float:
+    parts = []
+    if head.weights:
+        parts.append(head.intercept + sum(map(operator.mul, head.weights, standard)))
+    if head.trees:
+        parts.append(head.base + sum(tree(raw) for tree in head.trees))
+    return float(sum(parts) / len(parts))
+
+
+def calibrated(calibration: Platt | Isotonic) -> Callable[[float], float]:
+    """The probability by log-odds that a calibration stands for.
+
+    Raises:
+        ConfigError: it is no monotone map.
+    """
+    if isinstance(calibration, Platt):
+        return lambda log_odds: sigmoid(calibration.slope * log_odds + calibration.offset)
+    fitted = MonotoneMap(calibration.x, calibration.y)
+    return lambda log_odds: fitted(sigmoid(log_odds))
 
 
 def sigmoid(log_odds: float) -> float:
@@ -231,13 +246,9 @@ def model_of(artifact: Artifact) -> PanelModel:
     Raises:
         ConfigError: a calibration is no monotone map.
     """
-    maps = {
-        tier: MonotoneMap(head.calibration.x, head.calibration.y)
-        for tier, head in artifact.heads.items()
-        if isinstance(head.calibration, Isotonic)
-    }
+    calibrate = {tier: calibrated(head.calibration) for tier, head in artifact.heads.items()}
     digest = hashlib.blake2b(artifact.model_dump_json().encode(), digest_size=8).hexdigest()
-    return PanelModel(digest, artifact.manifest, artifact.features, artifact.heads, maps)
+    return PanelModel(digest, artifact.manifest, artifact.features, artifact.heads, calibrate)
 
 
 def load_model(path: Path) -> PanelModel:

@@ -29,6 +29,7 @@ from serving.config import ConfigFile
 from serving.wiring import Wiring, settings_of
 
 SHARES = (0.2, 0.4, 0.6)
+SCORE = ".score"
 ORDERS = ("random", "length", "doubt", "uplift", "oracle")
 
 outcomes_option = click.option(
@@ -94,7 +95,7 @@ def fit(  # noqa: PLR0917 - click passes options by name
     )
     text = orjson.dumps(artifact.model_dump(), option=orjson.OPT_INDENT_2).decode()
     write_whole(out, text + "\n")
-    console.print(_table(metrics))
+    _show(console, metrics)
     console.print(f"{out}: {len(features)} features, {len(out.read_bytes()) // 1024} KiB")
 
 
@@ -160,8 +161,12 @@ def measured(model: PanelModel, rows: Sequence[JudgedRow]) -> dict[str, Any]:
     return {
         "n": len(rows),
         "auc": _with_interval(scored, lambda row: row.small),
+        "auc_of_members": _members(rows, judged),
         "auc_length_only": _with_interval(scored, lambda row: -row.length),
         "calibration_error": _short(calibration_error([row.small for row in scored], right)),
+        "calibration_error_before": _short(
+            calibration_error([model.uncalibrated(row.features, judged) for row in rows], right)
+        ),
         "accuracy": {
             order: [_short(accuracy(scored, order, share)) for share in SHARES] for order in ORDERS
         },
@@ -171,6 +176,16 @@ def measured(model: PanelModel, rows: Sequence[JudgedRow]) -> dict[str, Any]:
         },
         "escalated": list(SHARES),
     }
+
+
+def _members(rows: Sequence[JudgedRow], tier: str) -> dict[str, float]:
+    """Area under the ROC curve of each member's own score, where it gave one."""
+    areas = {}
+    for name in sorted({name for row in rows for name in row.features if name.endswith(SCORE)}):
+        told = [row for row in rows if name in row.features]
+        area = auroc([row.features[name] for row in told], [row.right[tier] for row in told])
+        areas[name.removesuffix(SCORE)] = _short(0.5 if area is None else area)
+    return areas
 
 
 def _with_interval(scored: Sequence[Scored], score: Any) -> list[float]:
@@ -263,13 +278,17 @@ def _certificates(found: Sequence[Certificate]) -> Table:
     return table
 
 
-def _table(metrics: Mapping[str, Any]) -> Table:
+def _show(console: Console, metrics: Mapping[str, Any]) -> None:
     auc, length = metrics["auc"], metrics["auc_length_only"]
-    table = Table(
-        title=f"on {metrics['n']} answers not used to fit: AUC {auc[0]:.3f} "
-        f"({auc[1]:.3f} to {auc[2]:.3f}), by length alone {length[0]:.3f}, "
-        f"calibration error {metrics['calibration_error']:.3f}"
+    members = ", ".join(f"{name} {area:.3f}" for name, area in metrics["auc_of_members"].items())
+    console.print(
+        f"on {metrics['n']} answers that nothing was fitted on: AUC {auc[0]:.3f} ({auc[1]:.3f} to "
+        f"{auc[2]:.3f}); of its members' scores: {members}; by length alone {length[0]:.3f}\n"
+        f"calibration error {metrics['calibration_error']:.3f}, "
+        f"before calibration {metrics['calibration_error_before']:.3f}",
+        highlight=False,
     )
+    table = Table()
     table.add_column("sent up by")
     for share in metrics["escalated"]:
         table.add_column(f"right at {share:.0%}", justify="right")
@@ -277,7 +296,7 @@ def _table(metrics: Mapping[str, Any]) -> Table:
         table.add_row(order, *(f"{value:.3f}" for value in values))
     for other, ends in metrics["uplift_over"].items():
         table.add_row(f"uplift over {other}", *(f"{low:+.3f} to {high:+.3f}" for low, high in ends))
-    return table
+    console.print(table)
 
 
 def _short(value: float) -> float:

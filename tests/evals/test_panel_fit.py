@@ -22,7 +22,13 @@ def rows(count: int, seed: int) -> list[JudgedRow]:
         right = {"small": x + rng.gauss(0, 0.7) > 0, "large": z + rng.gauss(0, 0.7) > -0.5}
         made.append(
             JudgedRow(
-                prompt=str(number), kind="k", split="fit", features=features, right=right, length=1
+                prompt=str(number),
+                kind="k",
+                group=str(number),
+                split="fit",
+                features=features,
+                right=right,
+                length=1,
             )
         )
     return made
@@ -109,6 +115,10 @@ def test_too_few_labels_a_missing_answer_and_an_unknown_kind_are_refused() -> No
         fit_heads(rows(100, 1), ["medium"])
     with pytest.raises(FitError, match="no kind of model 'deep'"):
         fit_heads(rows(100, 1), TIERS, kind="deep")
-    same = [JudgedRow(prompt="p", kind="k", split="fit", features={"a": 1.0}, right={}, length=1)]
+    same = [
+        JudgedRow(
+            prompt="p", kind="k", group="g", split="fit", features={"a": 1.0}, right={}, length=1
+        )
+    ]
     with pytest.raises(FitError, match="no feature differs"):
         fit_heads(same * 50, [])

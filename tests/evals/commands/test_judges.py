@@ -55,6 +55,7 @@ def test_a_panel_is_fitted_and_says_how_good_it_is_on_rows_it_has_not_seen(fitte
     assert area > metrics["auc_length_only"][0]
     assert metrics["n"] == model.manifest.rows["test"]
     assert f"AUC {area:.3f}" in " ".join(output.split())
+    assert metrics["auc_of_members"].keys() == {"confident", "well_formed", "working"}
     assert set(model.heads) == {"small", "large"}
     assert model.manifest.models == {"small": "qwen2.5-coder-0.5b", "large": "qwen2.5-coder-1.5b"}
 
