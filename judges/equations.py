@@ -4,8 +4,8 @@ Answers show their working as `3 x 60 = 180 meters` or `20% of 40 = 8`, with uni
 and words between the numbers. What cannot be read as a sum is passed over, never held against it.
 """
 
-import ast
 import math
+import operator
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,6 +31,17 @@ _SIGNS: Final = str.maketrans(
     {"$": None, "\u20ac": None, "\u00a3": None, "\\": None}
     | {"\u00d7": "*", "\u00b7": "*", "\u00f7": "/", "\u2212": "-"}
 )
+_TOKEN: Final = re.compile(
+    r"\s*(?:(?P<value>\d+\.?\d*|\.\d+)|(?P<operator>[-+*/])|(?P<open>\()|(?P<close>\)))\s*"
+)
+_NEGATION: Final = "neg"
+_BINDING: Final = {"(": 0, "+": 1, "-": 1, "*": 2, "/": 2, _NEGATION: 3}
+_OPERATIONS: Final = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
 MOST: Final = 100
 _LONGEST: Final = 200
 """Characters of a sum that are looked at: a real one is far shorter."""
@@ -131,28 +142,64 @@ def _plain(term: str) -> str:
 
 
 def _value(term: str) -> float | None:
-    """A sum worked out: plus, minus, times, divided by and brackets, nothing else."""
+    """A sum worked out: plus, minus, times, divided by and brackets; None if it is none.
+
+    Two stacks, of values and of what is still to be done with them (E. Dijkstra's shunting yard).
+    """
+    values: list[float] = []
+    waiting: list[str] = []
     try:
-        return _evaluated(ast.parse(term, mode="eval").body)
-    except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError):
+        for token, kind in _tokens(term):
+            _take(token, kind, values, waiting)
+        while waiting:
+            _carry_out(waiting.pop(), values)
+    except (ValueError, KeyError, IndexError, ArithmeticError):
         return None
+    return values[0] if len(values) == 1 and math.isfinite(values[0]) else None
 
 
-def _evaluated(node: ast.expr) -> float:
-    match node:
-        case ast.Constant(value=int() | float() as value):
-            return float(value)
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_evaluated(operand)
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return _evaluated(left) + _evaluated(right)
-        case ast.BinOp(left=left, op=ast.Sub(), right=right):
-            return _evaluated(left) - _evaluated(right)
-        case ast.BinOp(left=left, op=ast.Mult(), right=right):
-            return _evaluated(left) * _evaluated(right)
-        case ast.BinOp(left=left, op=ast.Div(), right=right):
-            return _evaluated(left) / _evaluated(right)
-    raise ValueError("not a sum")
+def _take(token: str, kind: str, values: list[float], waiting: list[str]) -> None:
+    if kind == "value":
+        values.append(float(token))
+        return
+    if kind == "operator" and token != _NEGATION:
+        while waiting and _BINDING[waiting[-1]] >= _BINDING[token]:
+            _carry_out(waiting.pop(), values)
+    if kind == "close":
+        while waiting[-1] != "(":
+            _carry_out(waiting.pop(), values)
+        waiting.pop()
+    else:
+        waiting.append(token)
+
+
+def _tokens(term: str) -> Iterator[tuple[str, str]]:
+    """Tokens with their kinds: value, open, close, operator; a sign before a value is a negation.
+
+    Raises:
+        ValueError: the term is no sum.
+    """
+    at, wants_value = 0, True
+    while at < len(term):
+        found = _TOKEN.match(term, at)
+        if found is None or (found.lastgroup in {"value", "open"}) != wants_value:
+            if found is None or found[0].strip() != "-" or not wants_value:
+                raise ValueError("not a sum")
+            yield _NEGATION, "operator"
+        else:
+            yield found[0].strip(), found.lastgroup or ""
+            wants_value = found.lastgroup in {"operator", "open"}
+        at = found.end()
+    if wants_value:
+        raise ValueError("it ends where a value should be")
+
+
+def _carry_out(operation: str, values: list[float]) -> None:
+    if operation == _NEGATION:
+        values.append(-values.pop())
+        return
+    right, left = values.pop(), values.pop()
+    values.append(_OPERATIONS[operation](left, right))
 
 
 def _float(text: str) -> float:

@@ -150,16 +150,20 @@ async def test_a_client_that_leaves_frees_its_slot_and_is_audited(ai, vllm, serv
     assert attempt["outcome"] == "cancelled"
 
 
+CROWD = 40
+"""Five times as many as the server takes at once, so that some wait for a good while."""
+
+
 async def test_requests_beyond_the_servers_slots_wait_there_and_are_answered(ai, vllm):
     asks = [
         asyncio.create_task(
             ask(ai, "small", f"Story {i}.", extra={"max_tokens": 120, "ignore_eos": True})
         )
-        for i in range(12)
+        for i in range(CROWD)
     ]
     await until(lambda: vllm.gauge(vllm.SMALL_PORT, "num_requests_waiting") >= 1)
     answers = await asyncio.gather(*asks)
-    assert [answer.usage.completion_tokens for answer, _ in answers] == [120] * 12
+    assert [answer.usage.completion_tokens for answer, _ in answers] == [120] * CROWD
 
 
 async def test_requests_beyond_a_tiers_own_limit_are_refused_with_a_time_to_come_back(ai):
