@@ -5,12 +5,12 @@ the service knows nothing of evals.
 """
 
 import sys
-from importlib import import_module
 from typing import Final
 
 import click
 
 from cascade.errors import CascadeError
+from serving.commands.lazy import LazyGroup
 
 COMMANDS: Final = {
     "collect": ("evals.commands.collect:collect", "Ask the models and judges each prompt once."),
@@ -20,31 +20,7 @@ COMMANDS: Final = {
 }
 
 
-class LazyGroup(click.Group):
-    """Knows its commands' names and imports a command when it is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names, in the order in which they are needed."""
-        del ctx
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command that is asked for."""
-        del ctx
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, name = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(module), name)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without importing them."""
-        del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
-
-
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 def evals() -> None:
     """Measure models, judges and policies."""
 
