@@ -27,7 +27,8 @@ class Call:
     """One call under way.
 
     Attributes:
-        gate: what an answer that streams live goes through; None when it is held for a judge.
+        gate: what the answer goes through, so that no call of a tool gets out that cannot be made.
+        held: the answer waits for a judge, and none of it goes out before that.
         began: when, on the clock that measures.
         asked: whether the tier was asked; until then nothing can have been spent.
         chunks: the pieces that carry any of the answer.
@@ -37,7 +38,8 @@ class Call:
 
     tier: ModelTier
     quote: Quote | None
-    gate: ToolCallGate | None
+    gate: ToolCallGate
+    held: bool
     began: float = field(default_factory=time.perf_counter)
     asked: bool = False
     chunks: list[Chunk] = field(default_factory=list)
@@ -55,13 +57,11 @@ class Call:
             if self.first_token_seconds is None:
                 self.first_token_seconds = time.perf_counter() - self.began
             self.chunks.append(chunk)
-            if self.gate is not None:
-                released = self.gate.through(choices)
+            released = self.gate.through(choices)
         if chunk.completion is not None:
             self.completion = chunk.completion
-            if self.gate is not None:
-                released = [*released, *self.gate.close()]
-        return released
+            released = [*released, *self.gate.close()]
+        return _NOTHING if self.held else released
 
     def whole(self) -> Completion:
         """The answer, after its stream has ended.

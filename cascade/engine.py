@@ -29,6 +29,9 @@ from cascade.tiers.requirements import needs
 from cascade.tiers.windows import too_long
 from cascade.types import Beliefs, ChatRequest, Chunk, Completion, Cost, Plan, Verdict, total
 
+MOST_ATTEMPTS = 64
+"""Calls and verdicts that no sound policy makes for one request."""
+
 
 class CascadeEngine:
     """Answers requests under one configuration.
@@ -55,15 +58,24 @@ class CascadeEngine:
 
     async def run(self, request: ChatRequest, arm: Arm) -> CascadeResult:
         """Answer a request; the result says why there is no answer when there is none."""
-        async with aclosing(self.events(request, arm)) as events:
+        async with aclosing(self.events(request, arm, live=False)) as events:
             async for event in events:
                 if isinstance(event, Finished):
                     return event.result
         raise AssertionError("events end with Finished")
 
-    async def events(self, request: ChatRequest, arm: Arm) -> AsyncGenerator[Event]:
-        """Answer a request step by step. Closing the iterator cancels the call under way."""
-        run = Run(request=request, arm=arm, config_version=self.snapshot.version)
+    async def events(
+        self, request: ChatRequest, arm: Arm, *, live: bool = True
+    ) -> AsyncGenerator[Event]:
+        """Answer a request step by step. Closing the iterator cancels the call under way.
+
+        Args:
+            request: what to answer.
+            arm: by which policy.
+            live: what is released goes to the client at once and cannot be taken back. Otherwise
+                nothing is sent before the end, and until then any tier may still take over.
+        """
+        run = Run(request=request, arm=arm, config_version=self.snapshot.version, live=live)
         try:
             run.prior = run.beliefs = self._estimate(run)
             await self._survey(run)
@@ -128,6 +140,8 @@ class CascadeEngine:
             raise RuntimeError(
                 f"policy {policy.name!r} asks {plan.steps[0].tier}, which was left out"
             )
+        if plan.steps and len(run.attempts) >= MOST_ATTEMPTS:
+            raise RuntimeError(f"policy {policy.name!r} does not come to an end")
         if plan.steps and run.committed:
             # Text of two models is never joined, so a policy that released one answer is done.
             raise RuntimeError(f"policy {policy.name!r} goes on after it released an answer")

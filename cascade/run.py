@@ -60,8 +60,9 @@ class Run:
         beliefs: the same after the verdicts so far.
         candidates: the tiers that may be asked, and why the others may not.
         current: the answer attempt made last.
-        committed: whether anything was released to the client.
-        released: characters released.
+        live: whether what is released goes to the client at once.
+        committed: whether anything went to the client.
+        released: characters that went.
         baseline: see CascadeResult.
         error: set once the request cannot be answered any more.
     """
@@ -74,6 +75,7 @@ class Run:
     candidates: Candidates = field(init=False)
     attempts: list[Attempt] = field(default_factory=list)
     plan: Plan = field(default_factory=Plan)
+    live: bool = True
     committed: bool = False
     released: int = 0
     baseline: Cost | None = None
@@ -121,8 +123,8 @@ class Run:
         """A tier is about to be asked; its answer waits for a judge or goes out as it comes."""
         self._answering = len(self.attempts)
         quote = self.candidates.quotes.get(step.tier)
-        gate = None if held else ToolCallGate(self.request.tools)
-        call = self._call = Call(tier=tier, quote=quote, gate=gate)
+        gate = ToolCallGate(self.request.tools)
+        call = self._call = Call(tier=tier, quote=quote, gate=gate, held=held)
         if held:
             self._held[self._answering] = call
         self.attempts.append(
@@ -229,6 +231,7 @@ class Run:
         return replace(
             self.result(),
             completion=None,
+            released_characters=self.released,
             cancelled=left,
             error=None if left else failure(error),
             reason="cancelled: the client left or the service stopped"
@@ -239,7 +242,7 @@ class Run:
     def result(self) -> CascadeResult:
         """Everything that is known once the policy is done."""
         completion = self.completion
-        waited = sum(a.seconds for a in self.attempts if a.kind is Kind.ANSWER)
+        waited = sum(attempt.seconds for attempt in self.attempts if _asked_a_model(attempt))
         seconds = self.elapsed
         error = self.error or (None if completion else self._no_answer())
         return CascadeResult(
@@ -258,7 +261,7 @@ class Run:
             started_at=self._started_at,
             seconds=seconds,
             overhead_seconds=max(0.0, seconds - waited),
-            released_characters=self.released,
+            released_characters=self.released if self.live else _length(completion),
             error=failure(error) if error else None,
         )
 
@@ -293,14 +296,24 @@ class Run:
         )
 
     def release(self, tier: str, chunk: Chunk, choices: Sequence[Json]) -> Delta:
-        """A piece of the answer goes out, and cannot be taken back."""
-        self.committed = True
-        self.released += characters(choices)
+        """A piece of the answer goes out; what went to the client cannot be taken back."""
+        if self.live:
+            self.committed = True
+            self.released += characters(choices)
         model = chunk.model or tier
         return Delta(tier=tier, model=model, choices=presented(self.request, choices))
 
     def _set(self, **changes: Any) -> None:
         self.attempts[self._answering] = replace(self.current, **changes)
+
+
+def _asked_a_model(attempt: Attempt) -> bool:
+    """A judge that costs nothing for sure has asked none."""
+    return attempt.kind is Kind.ANSWER or attempt.cost is None or attempt.cost.total > 0
+
+
+def _length(answer: Completion | None) -> int:
+    return sum(len(choice.text) for choice in answer.choices) if answer else 0
 
 
 def failure(error: BaseException) -> Failure:

@@ -1,4 +1,4 @@
-"""Holds back the tool calls of an answer that streams live until each is whole and can be made.
+"""Holds back the tool calls of an answer until each is whole and can be made.
 
 Half a call is of no use to a client, and a call that cannot be made must not reach it: as long as
 nothing went out another tier can still answer. Text is not held. Whether the arguments fit the
@@ -80,11 +80,15 @@ class ToolCallGate:
         if not isinstance(function, Mapping):
             return  # a custom tool takes any text
         try:
-            json.loads(function.get("arguments") or "{}")
+            arguments = json.loads(function.get("arguments") or "{}")
         except (ValueError, TypeError, RecursionError) as error:
             raise BackendToolCallError(
                 f"the model calls {name!r} with arguments that are not JSON: {error}"
             ) from None
+        if not isinstance(arguments, dict):
+            raise BackendToolCallError(
+                f"the model calls {name!r} with arguments that are no JSON object"
+            )
 
 
 def _calls(piece: Json) -> Sequence[Json]:

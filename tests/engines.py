@@ -10,7 +10,7 @@ from cascade.experiments import Arm
 from cascade.policies.ladder import LadderPolicy, Rung
 from cascade.pricing import PriceCard, Rates
 from cascade.protocols import Judge
-from cascade.result import CascadeResult, Event
+from cascade.result import CascadeResult, Event, Finished
 from cascade.snapshot import Snapshot
 from cascade.tiers import ModelTier
 from cascade.types import ChatRequest, Completion, Json, Plan, Step, Verdict
@@ -111,6 +111,12 @@ class Bench:
 
     async def run(self, asked: ChatRequest | None = None) -> CascadeResult:
         return await self.engine.run(asked or request(), self.arm)
+
+    async def live(self, asked: ChatRequest | None = None) -> CascadeResult:
+        """The result of an answer that is streamed to the client."""
+        last = (await self.events(asked))[-1]
+        assert isinstance(last, Finished)
+        return last.result
 
     async def events(self, asked: ChatRequest | None = None) -> list[Event]:
         return [event async for event in self.engine.events(asked or request(), self.arm)]

@@ -236,10 +236,18 @@ async def test_a_live_answer_that_has_not_begun_is_cut():
 
 async def test_a_live_answer_that_has_begun_is_not_cut():
     slow = Script(text="a b", token_seconds=0.35)
-    result = await bench(large=slow, arm=ONLY_LARGE).run(allowed(seconds=0.3))
+    result = await bench(large=slow, arm=ONLY_LARGE).live(allowed(seconds=0.3))
     assert result.completion.text == "a b"
     assert result.seconds > 0.3
     assert not result.degraded
+
+
+async def test_a_whole_answer_is_cut_by_the_deadline_since_nothing_of_it_was_sent():
+    slow = Script(text="a b", token_seconds=0.35)
+    result = await bench(large=slow, arm=ONLY_LARGE).run(allowed(seconds=0.3))
+    assert result.error.code == "deadline_exceeded"
+    assert result.released_characters == 0
+    assert result.attempts[0].usage_estimated
 
 
 async def test_no_call_is_begun_that_is_not_expected_to_end_in_time():

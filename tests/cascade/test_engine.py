@@ -1,3 +1,4 @@
+import asyncio
 from dataclasses import replace
 from decimal import Decimal
 
@@ -6,6 +7,7 @@ import pytest
 from cascade.backends.scripted import Script, ScriptedBackend
 from cascade.errors import EstimatorError, JudgeError
 from cascade.experiments import Arm
+from cascade.policies.fixed import FixedPolicy
 from cascade.policies.ladder import LadderPolicy, Rung
 from cascade.result import Delta
 from cascade.types import FREE, Cost, Kind, Outcome, Usage
@@ -105,6 +107,33 @@ async def test_the_rejected_answer_is_returned_degraded_when_the_last_tier_fails
     assert result.degraded
     assert text(events) == "maybe five"
     assert {e.tier for e in events if isinstance(e, Delta)} == {"small"}
+
+
+async def test_the_rejected_answer_is_returned_degraded_when_the_last_tier_breaks_off():
+    large = tier("large", Script(text="a b c d", cut_after=2))
+    result = await Bench(tier("small", "maybe five"), large, judge=FixedJudge(0.3)).run()
+    assert (result.completion.text, result.degraded, result.error) == ("maybe five", True, None)
+    assert result.released_characters == len("maybe five")
+
+
+async def test_a_whole_answer_that_breaks_off_leaves_it_to_the_next_tier():
+    arm = Arm(name=None, policy=FixedPolicy(name="f", tier="small", fallback=["large"]))
+    small = tier("small", Script(text="a b c d", cut_after=1))
+    result = await Bench(small, tier("large", "four"), arm=arm).run()
+    assert result.completion.text == "four"
+    assert result.attempts[0].outcome is Outcome.BACKEND_ERROR
+
+
+async def test_time_in_a_judge_that_asks_a_model_is_not_our_own():
+    class Slow(FixedJudge):
+        async def judge(self, request, completion):
+            await asyncio.sleep(0.2)
+            verdict = await super().judge(request, completion)
+            return replace(verdict, cost=None)
+
+    result = await Bench(tier("small"), tier("large"), judge=Slow(0.9)).run()
+    assert result.seconds > 0.2
+    assert result.overhead_seconds < 0.2
 
 
 async def test_nothing_answered_is_a_result_with_an_error_and_is_audited():

@@ -194,4 +194,4 @@ async def test_closing_the_events_early_is_a_client_that_left():
 async def test_a_policy_that_goes_on_after_releasing_an_answer_is_a_bug():
     bench = Bench(tier("small", "a"), arm=Arm(name=None, policy=Greedy()))
     with pytest.raises(RuntimeError, match="goes on after it released"):
-        await bench.run()
+        await bench.live()

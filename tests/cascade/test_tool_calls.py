@@ -177,8 +177,15 @@ async def test_a_call_that_cannot_be_made_breaks_a_stream_whose_text_went_out():
 
 async def test_a_piece_of_a_call_that_went_out_already_breaks_the_stream():
     late = [call("{}", name="weather"), call("{}", name="weather", number=1), call("x"), end()]
-    result = await bench(*late).run(asking(WEATHER))
+    result = await bench(*late).live(asking(WEATHER))
     assert result.error.type == "StreamBrokenError"
+
+
+async def test_a_whole_answer_with_an_invalid_call_leaves_it_to_the_next_tier():
+    late = [said("Let me see"), call("{}", name="weather"), call("x", number=1), end()]
+    result = await bench(*late).run(asking(WEATHER))
+    assert result.completion.tier == "large"
+    assert result.attempts[0].outcome is Outcome.INVALID
 
 
 async def test_the_upstream_is_left_as_soon_as_a_call_is_known_to_be_invalid():
@@ -228,13 +235,15 @@ def test_arguments_that_are_no_text_are_refused():
         gate.through([end()])
 
 
-async def test_a_judged_answers_calls_are_left_to_the_judge():
+@pytest.mark.parametrize("arguments", ["{", "[1]", "null", '"text"'])
+async def test_a_judge_is_not_asked_about_a_call_that_cannot_be_made(arguments):
     judge = FixedJudge(0.9)
-    small = replace(tier("small"), backend=Pieces(call("{", name="weather"), end()))
+    small = replace(tier("small"), backend=Pieces(call(arguments, name="weather"), end()))
     judged = Bench(small, tier("large"), judge=judge, arm=SMALL_THEN_LARGE)
-    result = await judged.run(asking(WEATHER))
-    assert judge.seen[0].tool_calls
-    assert result.completion.tier == "small"
+    result = await judged.live(asking(WEATHER))
+    assert not judge.seen
+    assert result.attempts[0].outcome is Outcome.INVALID
+    assert result.completion.tier == "large"
 
 
 async def test_the_official_client_reads_what_goes_out():
