@@ -19,6 +19,7 @@ from cascade.run import failure
 from cascade.snapshot import Snapshot
 from cascade.types import ChatRequest, Completion, Failure
 from serving import present
+from serving.control import FIELD, HEADERS
 from serving.explain import explained
 from serving.incoming import body_of, header_texts
 from serving.schemas import Call
@@ -59,7 +60,7 @@ async def answer(http: Request, shape: Shape) -> Response:
         return Response(status_code=CLIENT_LEFT)
     call = shape.parse(body, headers, http.state.request_id)
     engine = service.engine
-    call, arm = _assigned(call, engine.snapshot)
+    call, arm = _assigned(call, engine.snapshot, headers)
     early = present.early_headers(call.request, arm)
     if call.stream:
         return shape.stream(engine.events(call.request, arm), call, early)
@@ -112,7 +113,7 @@ def _whole(result: CascadeResult, call: Call, shape: Shape, early: Mapping[str, 
     return json_response(body | told, fault.status, headers)
 
 
-def _assigned(call: Call, snapshot: Snapshot) -> tuple[Call, Arm]:
+def _assigned(call: Call, snapshot: Snapshot, headers: Mapping[str, str]) -> tuple[Call, Arm]:
     """The call with its sticky unit, and the arm that the unit is in or that the client chose.
 
     Raises:
@@ -123,17 +124,19 @@ def _assigned(call: Call, snapshot: Snapshot) -> tuple[Call, Arm]:
     unit = _unit(request, experiment.unit) if experiment and not call.pin else ""
     arm = snapshot.arm(request.model, unit)  # a model that is not there is an error when pinned too
     if call.pin is not None:
-        arm = _pinned(call.pin, snapshot)
+        arm = _pinned(call.pin, snapshot, headers)
     return replace(call, request=replace(request, unit=unit)), arm
 
 
-def _pinned(tier: str, snapshot: Snapshot) -> Arm:
+def _pinned(tier: str, snapshot: Snapshot, headers: Mapping[str, str]) -> Arm:
     taken = tier in snapshot.arms or tier in snapshot.experiments
     if tier not in snapshot.tiers or taken:
+        header = HEADERS["pin"]
+        field = header if headers.get(header) == tier else f"{FIELD}.pin"
         raise RequestError(
-            f"cascade.pin: {tier!r} is not the name of a tier; the tiers are: "
+            f"{field}: {tier!r} is not the name of a tier; the tiers are: "
             f"{', '.join(snapshot.tiers)}",
-            param="cascade.pin",
+            param=field,
         )
     return snapshot.arm(tier, "")
 

@@ -57,7 +57,8 @@ class Control(BaseModel):
 
 
 _SILENT = Control()
-_HEADERS = {name: PREFIX + name.replace("_", "-") for name in Control.model_fields}
+HEADERS = {name: PREFIX + name.replace("_", "-") for name in Control.model_fields}
+"""The header of each field."""
 
 
 def control(data: Mapping[str, Any], headers: Mapping[str, str]) -> Control:
@@ -70,7 +71,7 @@ def control(data: Mapping[str, Any], headers: Mapping[str, str]) -> Control:
     Raises:
         RequestError: naming the field, or the header, at fault.
     """
-    told = {name: headers[header] for name, header in _HEADERS.items() if headers.get(header)}
+    told = {name: headers[header] for name, header in HEADERS.items() if headers.get(header)}
     given = data.get(FIELD)
     if given is None:
         return _read(told, from_headers=True) if told else _SILENT
@@ -95,8 +96,8 @@ def _read(given: Mapping[str, Any], *, from_headers: bool) -> Control:
 def _first(error: ValidationError, *, from_headers: bool) -> RequestError:
     fault = error.errors(include_url=False, include_input=False)[0]
     name = str(fault["loc"][0])
-    field = _HEADERS[name] if from_headers else f"{FIELD}.{name}"
+    field = HEADERS[name] if from_headers else f"{FIELD}.{name}"
     message = fault["msg"]
     if fault["type"] == "extra_forbidden":
-        message = f"is not known; what is known: {', '.join(_HEADERS)}"
+        message = f"is not known; what is known: {', '.join(HEADERS)}"
     return RequestError(f"{field}: {message}", param=field)

@@ -10,13 +10,26 @@ from collections.abc import Mapping
 from fastapi import Request
 
 from cascade.errors import MediaTypeError, RequestError, RequestTimeoutError, RequestTooLargeError
-from serving.control import PREFIX
+from serving.control import HEADERS, PREFIX
 
 SILENCE_SECONDS = 30.0
 """How long a client may send nothing while its body is not whole."""
 
 _OURS = PREFIX.encode()
-_READ = frozenset({b"content-encoding", b"content-type", b"idempotency-key"})
+_KNOWN = (*HEADERS.values(), f"{PREFIX}tenant")
+_READ = frozenset(
+    {b"content-encoding", b"content-type", b"idempotency-key", *map(str.encode, _KNOWN)}
+)
+
+# What an answer carries: of a Cascade in front of this one, a proxy may pass it on.
+_ANSWERS = frozenset(
+    _OURS + name
+    for name in (
+        *(b"tier", b"model", b"policy", b"experiment", b"arm", b"attempts", b"degraded"),
+        *(b"cost-usd", b"cost-estimated", b"baseline-usd", b"overhead-ms"),
+        *(b"request-id", b"idempotent-replay"),
+    )
+)
 
 # Unspecified bytes may be JSON. Forms and plain text are refused although they may be as well: a
 # web page of somebody else's can make a browser send those without asking first.
@@ -27,13 +40,18 @@ def header_texts(http: Request) -> dict[str, str]:
     """The headers that Cascade reads, by lower-case names; of several with one name the first.
 
     Raises:
-        RequestError: one of them is not UTF-8.
+        RequestError: one of them is not UTF-8, or is for Cascade and not known.
     """
     texts: dict[str, str] = {}
     for raw, value in http.scope["headers"]:
-        if raw in _READ or raw.startswith(_OURS):
+        if raw in _READ:
             name = raw.decode("latin-1")
             texts.setdefault(name, _text(name, value))
+        elif raw.startswith(_OURS) and raw not in _ANSWERS:
+            name = raw.decode("latin-1")
+            raise RequestError(
+                f"{name}: is not known; what is known: {', '.join(_KNOWN)}", param=name
+            )
     return texts
 
 

@@ -1,10 +1,14 @@
 """Whether the service can answer and audit, in one report for probes and for people."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from cascade.tiers import ModelTier
 from serving.store.sink import AuditState
+
+READY = "ready"
+COOLING = "cooling down"
 
 
 class ServerState(Protocol):
@@ -29,18 +33,28 @@ class Readiness:
     report: dict[str, Any]
 
 
-def readiness(servers: Sequence[ServerState], audit: AuditState) -> Readiness:
-    """Ready while a model server is up (or none is ours to watch) and the audit log has room.
+def readiness(
+    tiers: Mapping[str, ModelTier], servers: Iterable[ServerState], audit: AuditState
+) -> Readiness:
+    """Ready while some tier can answer and the audit log has room.
 
-    A server that is down or an audit log that spills makes the service degraded, not unready:
+    A tier that cannot answer or an audit log that spills makes the service degraded, not unready:
     requests are still answered and no row is lost.
+
+    Args:
+        tiers: all that can be asked, by name. Nobody is asked here: a probe costs no I/O.
+        servers: those of the tiers that Cascade launched.
+        audit: how the log is doing.
     """
-    up = [server for server in servers if server.state == "ready"]
-    ready = audit.room and (bool(up) or not servers)
-    whole = ready and len(up) == len(servers) and audit.status == "ok"
+    states = {name: COOLING if tier.cooling() else READY for name, tier in tiers.items()}
+    # What a server that is not up is doing says more than that its tier cools down.
+    states |= {server.tier: server.state for server in servers if server.state != READY}
+    up = [state == READY for state in states.values()]
+    ready = audit.room and any(up)
+    whole = ready and all(up) and audit.status == "ok"
     report = {
         "status": "ready" if whole else "degraded" if ready else "unready",
-        "tiers": {server.tier: server.state for server in servers},
+        "tiers": states,
         "audit": {
             "status": audit.status,
             "reason": audit.reason,

@@ -53,7 +53,8 @@ async def readyz(http: Request) -> Response:
     """Whether requests can be answered and audited."""
     service: Service = http.app.state.service
     audit = await asyncio.to_thread(service.sink.state)  # it looks into a folder
-    ready = readiness(service.servers.states(), audit)
+    tiers = service.engine.snapshot.tiers
+    ready = readiness(tiers, service.servers.states(), audit)
     return json_response(ready.report, 200 if ready.ready else 503)
 
 

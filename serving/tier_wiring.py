@@ -6,7 +6,7 @@ A part of the composition root, with `wiring`, which puts the tiers to use.
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from cascade.backends.litellm_prices import card_of
@@ -19,7 +19,7 @@ from cascade.pricing import PriceCard, Rates
 from cascade.protocols import Backend
 from cascade.registry import load
 from cascade.tiers import ModelTier
-from cascade.tiers.tier import nothing_to_end
+from cascade.tiers.tier import never_cooling, nothing_to_end
 from serving import tier_config as cfg
 from serving.config import Config
 from serving.factories import at, build
@@ -55,7 +55,7 @@ def build_tier(name: str, entry: cfg.Tier, address: Mapping[str, str] | None) ->
     with at(f"{where}.backend"):
         factory = load(BACKENDS, "backend", entry.backend)
     backend: Backend = build(factory, where, entry.options, ours)
-    guarded, recovered = _guarded(backend, entry)
+    guarded, circuit = _guarded(backend, entry)
     with at(f"{where}.price"):
         prices = _card(entry)
     return ModelTier(
@@ -67,7 +67,8 @@ def build_tier(name: str, entry: cfg.Tier, address: Mapping[str, str] | None) ->
         output_tokens=entry.output_tokens,
         accepts=frozenset(entry.accepts),
         tokenizer=backend.tokenizer,
-        recovered=recovered,
+        recovered=circuit.recovered if circuit else nothing_to_end,
+        cooling=circuit.cooling if circuit else never_cooling,
     )
 
 
@@ -87,20 +88,19 @@ def _launched_options(
     return {**address, **counts, "model": launch.alias}
 
 
-def _guarded(backend: Backend, entry: cfg.Tier) -> tuple[Backend, Callable[[], None]]:
-    """The backend behind its limit, its cool-down and its retries, and what ends the cool-down."""
+def _guarded(backend: Backend, entry: cfg.Tier) -> tuple[Backend, CoolingBackend | None]:
+    """The backend behind its limit, its cool-down and its retries, and the cool-down itself."""
     # Innermost the limit: a call holds a slot while it is asked, not while it waits to be retried.
     # Around it the cool-down: while it lasts nobody queues. Outermost the retries: every try counts
     # for the cool-down, whose beginning ends the tries of all calls, and a probe is one try.
     if entry.limits is not None:
         backend = LimitedBackend(backend, Limits(**entry.limits.model_dump()))
-    recovered: Callable[[], None] = nothing_to_end
+    circuit: CoolingBackend | None = None
     if entry.cooldown is not None:
-        backend = cooling = CoolingBackend(backend, CoolDown(**entry.cooldown.model_dump()))
-        recovered = cooling.recovered
+        backend = circuit = CoolingBackend(backend, CoolDown(**entry.cooldown.model_dump()))
     if entry.retry is not None:
         backend = RetryingBackend(backend, Retries(**entry.retry.model_dump()))
-    return backend, recovered
+    return backend, circuit
 
 
 def launches(config: Config) -> list[Launch]:

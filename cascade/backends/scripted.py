@@ -5,6 +5,7 @@ probabilities (or does not), is slow, breaks off, refuses. What it was asked is 
 """
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -29,6 +30,7 @@ class Script:
         token_seconds: wait before each further token.
         cut_after: breaks the connection after so many tokens.
         error: name of a BackendError class to fail with before anything is sent.
+        retry_after: seconds after which that error says to come back.
         usage: reported usage; None reports none.
         extra: further fields of the first delta.
     """
@@ -41,10 +43,16 @@ class Script:
     token_seconds: float = 0.0
     cut_after: int | None = None
     error: str | None = None
+    retry_after: float | None = None
     usage: Usage | None = field(
         default_factory=lambda: Usage(input=10, cache_read=0, output=2),
     )
     extra: Json = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError when the wait cannot be said."""
+        if self.retry_after is not None:
+            _check_wait(self.retry_after, self.error)
 
 
 class ScriptedBackend(Backend):
@@ -68,7 +76,7 @@ class ScriptedBackend(Backend):
         script = self._scripts[min(len(self.requests), len(self._scripts) - 1)]
         self.requests.append(request)
         if script.error is not None:
-            raise _error(script.error)
+            raise _error(script.error, script.retry_after)
         sent: list[Sequence[Json]] = []
         for number, piece in enumerate(self._pieces(script, request)):
             await asyncio.sleep(script.token_seconds if number else script.first_token_seconds)
@@ -118,11 +126,19 @@ def _script(answer: Script | str | Mapping[str, Any]) -> Script:
     return Script(**answer)
 
 
-def _error(name: str) -> BackendError:
+def _check_wait(seconds: float, error: str | None) -> None:
+    if error is None:
+        raise ConfigError("a scripted answer with retry_after needs an error that says it")
+    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not number or not 0 <= seconds < math.inf:
+        raise ConfigError(f"retry_after is a number of seconds from 0, not {seconds!r}")
+
+
+def _error(name: str, retry_after: float | None) -> BackendError:
     kind = getattr(errors, name, None)
     if not (isinstance(kind, type) and issubclass(kind, BackendError)):
         raise ConfigError(f"no backend error is called {name!r}")
-    return kind(f"{name}, as scripted")
+    return kind(f"{name}, as scripted", retry_after=retry_after)
 
 
 def _tokens(text: str) -> list[str]:

@@ -19,6 +19,11 @@ def nothing_to_end() -> None:
     """Of a tier that never cools down."""
 
 
+def never_cooling() -> bool:
+    """Of the same."""
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelTier:
     """One rung: a backend, its price card and what it can be asked for.
@@ -34,6 +39,7 @@ class ModelTier:
         tokenizer: counts prompts as its model does; None when only estimates are to be had.
         recovered: to be told when the model's server is known to be well again, so that a
             cool-down need not run its time.
+        cooling: whether it is being left alone for now, so that a call would fail at once.
     """
 
     name: str
@@ -45,6 +51,7 @@ class ModelTier:
     accepts: frozenset[str] = frozenset()
     tokenizer: Tokenizer | None = None
     recovered: Callable[[], None] = nothing_to_end
+    cooling: Callable[[], bool] = never_cooling
 
     def unfit(self, needs: Needs) -> str | None:
         """Why it cannot serve such a request, as the rest of a sentence; None when it may."""

@@ -5,14 +5,22 @@ from decimal import Decimal
 
 import orjson
 import pytest
+from fastapi import Request
 
 from cascade.backends.scripted import Script
 from cascade.errors import RequestError
+from cascade.experiments import Arm
+from cascade.policies.fixed import FixedPolicy
 from cascade.types import Budget
+from serving import present
+from serving.control import Control
+from serving.incoming import header_texts
 from serving.messages.routes import MESSAGES
+from serving.recordings import REPLAY
 from serving.responses.routes import RESPONSES
 from serving.routes import CHAT
 from tests.apis import APIS, app_of, ask
+from tests.builders import attempt, request, result
 from tests.chats import ASK, client
 from tests.engines import FixedJudge
 from tests.services import snapshot
@@ -187,9 +195,59 @@ async def test_only_a_tier_can_be_pinned(api, pin):
         headers = [] if control else [(b"x-cascade-pin", pin.encode())]
         answer = await ask(app, APIS[api].path, APIS[api].body(**control), headers)
         assert answer.status == 400
-        assert answer.field == "cascade.pin"
+        field = "cascade.pin" if control else "x-cascade-pin"
+        assert answer.field == field
+        assert answer.json["error"]["message"].startswith(f"{field}: {pin!r} is not the name")
         assert "the tiers are: small, large" in answer.json["error"]["message"]
     assert not log.results
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_a_wrong_pin_in_the_body_is_named_although_a_header_says_another(api):
+    app, _ = app_of(snapshot())
+    body = APIS[api].body(cascade={"pin": "huge"})
+    answer = await ask(app, APIS[api].path, body, [(b"x-cascade-pin", b"small")])
+    assert (answer.status, answer.field) == (400, "cascade.pin")
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("name", ["max-cost", "budget", "", "tier-name", "sesion"])
+async def test_a_header_for_cascade_that_is_not_known_is_told_what_is(api, name):
+    app, log = app_of(snapshot())
+    header = f"x-cascade-{name}"
+    answer = await ask(app, APIS[api].path, APIS[api].body(), [(header.encode(), b"1")])
+    assert (answer.status, answer.field) == (400, header)
+    known = [*(f"x-cascade-{field.replace('_', '-')}" for field in Control.model_fields)]
+    assert ", ".join([*known, "x-cascade-tenant"]) in answer.json["error"]["message"]
+    assert not log.results
+
+
+@pytest.mark.parametrize("path", ["/v1/feedback", APIS["chat"].path])
+async def test_it_is_refused_wherever_headers_are_read(path):
+    app, log = app_of(snapshot())
+    headers = [(b"idempotency-key", b"k"), (b"x-cascade-tennant", b"a")]
+    answer = await ask(app, path, APIS["chat"].body(), headers)
+    assert (answer.status, answer.field) == (400, "x-cascade-tennant")
+    assert not log.results
+
+
+def test_every_header_that_an_answer_may_have_is_ignored_in_a_request():
+    arm = Arm(name="a", policy=FixedPolicy(name="p", tier="small"), experiment="e")
+    late = present.late_headers(result(attempts=(attempt(usage_estimated=True),)))
+    names = present.early_headers(request(), arm) | late | present.who("small", "m")
+    raw = [(name.encode(), b"\xff") for name in names if name.startswith("x-cascade-")]
+    assert len(raw) == 12
+    assert header_texts(Request({"type": "http", "headers": [*raw, REPLAY]})) == {}
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_what_an_answer_said_may_come_back_with_the_next_request(api):
+    app, _ = app_of(snapshot())
+    first = await ask(app, APIS[api].path, APIS[api].body(model="auto"))
+    passed_on = [(name.encode(), value.encode()) for name, value in first.headers.items()]
+    passed_on = [(name, value) for name, value in passed_on if name.startswith(b"x-cascade-")]
+    assert (b"x-cascade-tier", b"small") in passed_on
+    assert (await ask(app, APIS[api].path, APIS[api].body(), passed_on)).status == 200
 
 
 @pytest.mark.parametrize("api", APIS)

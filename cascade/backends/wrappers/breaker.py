@@ -93,6 +93,11 @@ class Circuit:
         self._open_until = self._clock() + self._seconds
         return self._ticket
 
+    @property
+    def cooling(self) -> bool:
+        """Whether a call would be turned away now."""
+        return self._open_until is not None and self._clock() < self._open_until
+
     def answered(self, ticket: int) -> None:
         """The server answered the call."""
         if ticket != self._ticket:
@@ -189,6 +194,10 @@ class CoolingBackend(Backend):
     def recovered(self) -> None:
         """End a cool-down: the server is known to be well again."""
         self._circuit.recovered()
+
+    def cooling(self) -> bool:
+        """Whether the backend is being left alone; asking this starts nothing."""
+        return self._circuit.cooling
 
     async def aclose(self) -> None:
         """Release the inner backend's connections."""
