@@ -26,7 +26,8 @@
         ├── BackendProtocolError      502: what came back is no answer; retry helps
         │   └── BackendToolCallError      the model calls a tool in a way that cannot be carried out
         ├── BackendRefusedError       400: the model refused the request; retrying does not help
-        └── BackendAuthError          500: our credentials are wrong; retrying does not help
+        ├── BackendAuthError          500: our credentials are wrong; retrying does not help
+        └── BackendSetupError         500: our address or model name is wrong; the same
 
 `evals` adds its own below CascadeError. A bug (TypeError, KeyError) is none of these and is not
 caught as one.
@@ -261,3 +262,10 @@ class BackendAuthError(BackendError):
 
     status = 500
     code = "upstream_credentials"
+
+
+class BackendSetupError(BackendError):
+    """The server has nothing of that name there: the operator's to mend, not the client's."""
+
+    status = 500
+    code = "upstream_setup"

@@ -15,11 +15,27 @@ from cascade.errors import (
     BackendOverloadedError,
     BackendRefusedError,
     BackendServerError,
+    BackendSetupError,
     BackendTimeoutError,
     BackendUnreachableError,
 )
 
 _ERROR_TEXT: Final = 500
+_SERVER_ERRORS: Final = 500
+
+_KINDS: Final[dict[int, type[BackendError]]] = {
+    400: BackendRefusedError,
+    401: BackendAuthError,
+    402: BackendAuthError,  # the account has no credit left
+    403: BackendAuthError,
+    408: BackendTimeoutError,
+    413: BackendRefusedError,
+    415: BackendRefusedError,
+    422: BackendRefusedError,
+    424: BackendServerError,  # how some servers say that the model itself failed
+    429: BackendOverloadedError,
+}
+"""Any other below 500 is about where and what is asked, which no client and no retry can mend."""
 
 
 @contextmanager
@@ -39,18 +55,17 @@ def translated(endpoint: str) -> Iterator[None]:
 
 def refusal(response: aiohttp.ClientResponse, body: bytes) -> BackendError:
     """The error that a status other than 200 stands for."""
-    status = response.status
-    message = f"{response.url} answered {status}: {message_of(body)}"
-    wait = seconds_to_wait(response.headers)
-    if status == 429:  # noqa: PLR2004
-        return BackendOverloadedError(message, retry_after=wait)
-    if status in {401, 403}:
-        return BackendAuthError(message)
-    if status == 408:  # noqa: PLR2004
-        return BackendTimeoutError(message)
-    if status in {400, 413, 415, 422}:
-        return BackendRefusedError(message)
-    return BackendServerError(message, retry_after=wait)
+    message = f"{response.url} answered {response.status}: {message_of(body)}"
+    kind = kind_of(response.status)
+    told = kind in {BackendOverloadedError, BackendServerError}
+    return kind(message, retry_after=seconds_to_wait(response.headers) if told else None)
+
+
+def kind_of(status: int) -> type[BackendError]:
+    """What a status of 400 and above says of the call."""
+    if status in _KINDS:
+        return _KINDS[status]
+    return BackendSetupError if status < _SERVER_ERRORS else BackendServerError
 
 
 def message_of(body: bytes) -> str:

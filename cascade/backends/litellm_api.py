@@ -9,7 +9,7 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from copy import deepcopy
 from importlib.util import find_spec
@@ -20,8 +20,9 @@ import aiohttp
 from cascade.answers import assemble
 from cascade.backends.litellm_errors import translated
 from cascade.backends.litellm_fields import Dialect
+from cascade.backends.patience import Patience
 from cascade.backends.usage import from_openai
-from cascade.errors import BackendProtocolError, BackendTimeoutError, ConfigError
+from cascade.errors import BackendProtocolError, ConfigError
 from cascade.protocols import Backend
 from cascade.types import ChatRequest, Chunk, Completion, Json, Usage
 
@@ -48,12 +49,13 @@ class LitellmBackend(Backend):
     knows, or refused; labels for OpenAI's platform (user, metadata, store, ...) are left out.
     litellm loses log probabilities and finish reasons when it streams, so a request for several
     choices or log probabilities is asked for as a whole and comes as one piece.
+    Content that litellm would drop on its way to the provider is refused.
 
     Args:
         model: litellm's name for it, provider first, e.g. anthropic/claude-sonnet-4-6.
         api_key: the provider's key; without one litellm looks into the provider's own variable.
         url: address to use instead of the provider's own.
-        first_token_seconds: until the first piece of the answer.
+        first_token_seconds: until the first piece that carries any of the answer.
         total_seconds: until the whole answer.
         extra: further arguments of litellm's, e.g. {"api_version": ...}; a client's fields win.
     """
@@ -90,20 +92,22 @@ class LitellmBackend(Backend):
         params = request.params
         whole = params.get("n") not in (None, 1) or bool(params.get("logprobs"))
         arguments = self._arguments(request, whole=whole)
-        limit = _Limit(self._model, self._first_token_seconds, self._total_seconds, whole=whole)
+        patience = Patience(
+            self._model, first=self._first_token_seconds, total=self._total_seconds, whole=whole
+        )
         answer = _Answer()
         with translated(self._model):
-            response = await limit.wait(self._litellm.acompletion(**arguments))
+            response = await patience.wait(self._litellm.acompletion(**arguments))
             if whole:
                 yield answer.take(response)
                 yield Chunk(completion=answer.completion(_usage(response.usage)))
                 return
             async with aclosing(response):
-                while (piece := await limit.wait(anext(response, None))) is not None:
-                    limit.begun = True
+                while (piece := await patience.wait(anext(response, None))) is not None:
                     _refuse_made_up_end(response, piece)
                     chunk = answer.take(piece)
                     if chunk.choices:
+                        patience.saw(chunk)
                         yield chunk
                 yield Chunk(completion=answer.completion(_streamed_usage(response)))
 
@@ -120,6 +124,7 @@ class LitellmBackend(Backend):
                 self._litellm = library
 
     def _arguments(self, request: ChatRequest, *, whole: bool) -> dict[str, Any]:
+        self._dialect.check(request.messages)
         fields, rest = self._dialect.split(request.params)
         arguments = {
             **self._extra,
@@ -150,31 +155,6 @@ class LitellmBackend(Backend):
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
         return self._session
-
-
-class _Limit:
-    """How long the next piece may take."""
-
-    def __init__(self, model: str, first: float, total: float, *, whole: bool) -> None:
-        now = asyncio.get_running_loop().time()
-        self._model = model
-        self._first, self._total = first, total
-        self._first_at, self._total_at = now + first, now + total
-        self.begun = whole  # an answer that comes whole has no first piece
-
-    async def wait(self, awaited: Awaitable[Any]) -> Any:
-        """What is awaited, or BackendTimeoutError."""
-        at = self._total_at if self.begun else min(self._first_at, self._total_at)
-        limit = asyncio.timeout_at(at)
-        try:
-            async with limit:
-                return await awaited
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            missing = "no token" if at < self._total_at else "no whole answer"
-            seconds = self._first if at < self._total_at else self._total
-            raise BackendTimeoutError(f"{self._model} gave {missing} in {seconds:g} s") from None
 
 
 class _Answer:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from cascade.backends.http_errors import kind_of
 from cascade.backends.retry_after import seconds_to_wait
 from cascade.errors import (
     BackendAuthError,
@@ -19,6 +20,7 @@ from cascade.errors import (
     BackendProtocolError,
     BackendRefusedError,
     BackendServerError,
+    BackendSetupError,
     BackendTimeoutError,
     BackendUnreachableError,
 )
@@ -46,9 +48,9 @@ ERRORS: Final[dict[str, type[BackendError]]] = {
     "MalformedRequestFieldError": BackendRefusedError,
     "MidStreamFallbackError": BackendConnectionError,
     "MockException": BackendServerError,
-    "ModelNotMappedError": BackendServerError,
+    "ModelNotMappedError": BackendSetupError,
     "ModifyResponseException": BackendRefusedError,
-    "NotFoundError": BackendServerError,
+    "NotFoundError": BackendSetupError,
     "OpenAIError": BackendServerError,
     "PaymentRequiredError": BackendAuthError,
     "PermissionDeniedError": BackendAuthError,
@@ -86,20 +88,11 @@ _CAUSES: Final[dict[str, type[BackendError] | None]] = {
 _ITS_OWN: Final = frozenset({"AttributeError", "KeyError", "ModuleNotFoundError", "TypeError"})
 """How litellm fails over a value that it cannot translate, or an answer that it cannot read."""
 
-_STATUS: Final[dict[int, type[BackendError]]] = {
-    400: BackendRefusedError,
-    401: BackendAuthError,
-    402: BackendAuthError,
-    403: BackendAuthError,
-    408: BackendTimeoutError,
-    413: BackendRefusedError,
-    415: BackendRefusedError,
-    422: BackendRefusedError,
-    429: BackendOverloadedError,
-    504: BackendTimeoutError,
-}
+_NO_MESSAGE: Final = "Invalid user message"
+"""How it begins to say that it knows no content of some type; the class is Exception itself."""
 
 _ERROR_TEXT = 500
+_GATEWAY_TIMEOUT = 504
 
 
 @contextmanager
@@ -124,7 +117,7 @@ def backend_error(error: BaseException, model: str) -> BackendError | None:
         return None
     kind = ERRORS[name]
     if name in _SAYS_LITTLE:
-        kind = _by_cause(error, begun=begun) or _STATUS.get(getattr(error, "status_code", 0), kind)
+        kind = _by_cause(error, begun=begun) or _by_status(error) or kind
     text = (str(error).strip() or name).splitlines()[0][:_ERROR_TEXT]
     return kind(f"{model}: {text}", retry_after=_retry_after(error))
 
@@ -144,10 +137,20 @@ def _by_cause(error: BaseException, *, begun: bool) -> type[BackendError] | None
         name = f"{kind.__module__}.{kind.__name__}"
         if name in _CAUSES:
             return _CAUSES[name]
-        if kind.__module__ == "builtins" and kind.__name__ in _ITS_OWN:
+        if kind.__module__ == "builtins" and (
+            kind.__name__ in _ITS_OWN or str(cause).startswith(_NO_MESSAGE)
+        ):
             return BackendProtocolError if begun else BackendRefusedError
         cause = cause.__cause__ or cause.__context__
     return None
+
+
+def _by_status(error: BaseException) -> type[BackendError] | None:
+    """What the status says; litellm has a general class for those of 500 and above as well."""
+    status = getattr(error, "status_code", None)
+    if status == _GATEWAY_TIMEOUT:
+        return BackendTimeoutError
+    return kind_of(status) if isinstance(status, int) and 400 <= status < 500 else None  # noqa: PLR2004
 
 
 def _retry_after(error: BaseException) -> float | None:

@@ -6,6 +6,7 @@ else a client sends goes into the body as it is, where the provider's API is Ope
 there is no such way, and it is refused rather than lost.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -90,6 +91,22 @@ _PROVIDERS_OWN: Final = frozenset(
 """Fields of providers that litellm hands on as they are."""
 
 
+_SHOWN: Final = frozenset({"text", "image_url"})
+_THOUGHT: Final = frozenset({"thinking", "redacted_thinking"})
+
+_PARTS: Final[dict[str, frozenset[str] | None]] = {
+    "OpenAIGPTConfig": None,
+    "AnthropicConfig": _SHOWN | _THOUGHT | {"document", "file", "tool_reference"},
+    "AmazonConverseConfig": _SHOWN | _THOUGHT | {"document", "file", "guarded_text"},
+    "VertexGeminiConfig": _SHOWN | {"file", "input_audio"},
+}
+"""What litellm does not drop of a message's parts, by the class that translates for the provider.
+
+None: the parts go out as they are. A class that is neither here nor derived from one takes what
+every translation does.
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
     """How one model is spoken to.
@@ -97,10 +114,12 @@ class Dialect:
     Attributes:
         translates: fields that become arguments of litellm.
         open_body: whether anything else can be put into the body as it is.
+        parts: types of content parts that arrive; None for all.
     """
 
     translates: frozenset[str] = frozenset()
     open_body: bool = False
+    parts: frozenset[str] | None = None
 
     @classmethod
     def of(cls, litellm: Any, model: str, url: str | None) -> Self:
@@ -119,8 +138,26 @@ class Dialect:
         lost = {field for who, field in _LOST if who == provider}
         fields = _FIELDS.intersection(known or ()) - lost
         if provider in {"openai", "azure", *litellm.openai_compatible_providers}:
-            return cls(translates=fields, open_body=True)
-        return cls(translates=fields | _PROVIDERS_OWN)
+            return cls(
+                translates=fields, open_body=True, parts=_parts(litellm, name, provider, None)
+            )
+        return cls(
+            translates=fields | _PROVIDERS_OWN, parts=_parts(litellm, name, provider, _SHOWN)
+        )
+
+    def check(self, messages: Sequence[Json]) -> None:
+        """Refuse what would not arrive.
+
+        Raises:
+            BackendRefusedError: a message has a part of a type that would be dropped.
+        """
+        if self.parts is None:
+            return
+        lost = {kind for message in messages for kind in _kinds(message)} - self.parts
+        if lost:
+            raise BackendRefusedError(
+                f"this model takes no content of type {', '.join(sorted(lost))}"
+            )
 
     def split(self, params: Json) -> tuple[dict[str, Any], dict[str, Any]]:
         """The fields that litellm translates, and those for the body.
@@ -136,6 +173,27 @@ class Dialect:
         if lost:
             raise BackendRefusedError(f"this model takes no {', '.join(sorted(lost))}")
         return fields, {}
+
+
+def _parts(
+    litellm: Any, model: str, provider: str, otherwise: frozenset[str] | None
+) -> frozenset[str] | None:
+    """The types of content parts that litellm does not drop for a model."""
+    try:
+        known = litellm.LlmProviders(provider)
+    except ValueError:  # a provider that is only a line in litellm's data
+        return otherwise
+    config = litellm.ProviderConfigManager.get_provider_chat_config(model, known)
+    names = (base.__name__ for base in type(config).__mro__)
+    return next((_PARTS[name] for name in names if name in _PARTS), otherwise)
+
+
+def _kinds(message: Json) -> list[str]:
+    """The types of a message's content parts."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return []
+    return [str(part.get("type")) if isinstance(part, dict) else "unknown" for part in content]
 
 
 def _says_nothing(name: str, value: Any) -> bool:

@@ -16,6 +16,8 @@ import orjson
 
 from cascade.answers import assemble
 from cascade.backends.http_errors import message_of, refusal, short, translated
+from cascade.backends.kept import Sending, tracing
+from cascade.backends.patience import Patience
 from cascade.backends.payload import payload
 from cascade.backends.server_tokenizer import ServerTokenizer
 from cascade.backends.sse import EventLines
@@ -24,7 +26,6 @@ from cascade.errors import (
     BackendConnectionError,
     BackendProtocolError,
     BackendServerError,
-    BackendTimeoutError,
     ConfigError,
 )
 from cascade.protocols import Backend
@@ -42,7 +43,7 @@ class OpenAIHttpBackend(Backend):
         model: the model's name on that server.
         api_key: sent as a bearer token.
         connect_seconds: until the connection stands.
-        first_token_seconds: until the first piece of the answer.
+        first_token_seconds: until the first piece that carries any of the answer.
         total_seconds: until the whole answer.
         tokenizer: whose way of counting a prompt the server knows, if any.
         salt_key: a secret; with one, each tenant's requests get a `cache_salt` of its own.
@@ -68,6 +69,7 @@ class OpenAIHttpBackend(Backend):
         if api_key:
             self._headers["Authorization"] = f"Bearer {api_key}"
         self._first_token_seconds = first_token_seconds
+        self._total_seconds = total_seconds
         self._timeout = aiohttp.ClientTimeout(total=total_seconds, sock_connect=connect_seconds)
         self._salt_key = salt_key
         self._session: aiohttp.ClientSession | None = None
@@ -80,18 +82,24 @@ class OpenAIHttpBackend(Backend):
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk]:
         """Ask the server; pieces as they come, then the completion."""
         with translated(self._endpoint):
-            response, piece = await self._begin(request)
-            async with response:
+            patience = Patience(
+                self._endpoint, first=self._first_token_seconds, total=self._total_seconds
+            )
+            async with await patience.wait(self._post(request)) as response:
                 if not response.ok:
                     raise refusal(response, await response.read())
                 answer = _Answer(replica=f"{response.url.host}:{response.url.port}")
-                lines = EventLines()
-                while piece:
+                lines, read = EventLines(), response.content.readany
+                while not answer.done:
+                    # aiohttp keeps the time for the whole answer, at no cost a piece.
+                    piece = await read() if patience.begun else await patience.wait(read())
+                    if not piece:
+                        break
                     for event in lines.feed(piece):
                         chunk = answer.take(event)
                         if chunk.choices:
+                            patience.saw(chunk)
                             yield chunk
-                    piece = b"" if answer.done else await response.content.readany()
                 yield Chunk(completion=answer.completion())
                 await _read_to_the_end(response)
 
@@ -100,37 +108,21 @@ class OpenAIHttpBackend(Backend):
         if self._session is not None:
             await self._session.close()
 
-    async def _begin(self, request: ChatRequest) -> tuple[aiohttp.ClientResponse, bytes]:
-        """The response and its first piece, within the time limit for the first token."""
-        limit = asyncio.timeout(self._first_token_seconds)
-        try:
-            async with limit:
-                response = await self._post(request)
-                try:
-                    return response, await response.content.readany() if response.ok else b""
-                except BaseException:
-                    response.close()
-                    raise
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            raise BackendTimeoutError(
-                f"{self._endpoint} gave no token in {self._first_token_seconds:g} s"
-            ) from None
-
     async def _post(self, request: ChatRequest) -> aiohttp.ClientResponse:
         """Send the request; once more when a kept connection turns out to be closed already.
 
-        The server may close a connection at the moment it is used again. No answer had begun then,
-        so that is no failure of the model's.
+        No work was done then, so that is no failure of the model's. Any other failure is told: the
+        model may have worked, and whoever asks it again has to count that.
         """
-        session = self._open()
+        session, sending = self._open(), Sending()
         try:
-            return await session.post(self._endpoint, data=self._body(request))
-        except aiohttp.ClientConnectorError:
-            raise
+            return await session.post(
+                self._endpoint, data=self._body(request), trace_request_ctx=sending
+            )
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-            return await session.post(self._endpoint, data=self._body(request))
+            if not sending.was_in_vain:
+                raise
+        return await session.post(self._endpoint, data=self._body(request))
 
     def _open(self) -> aiohttp.ClientSession:
         # A session belongs to the event loop it was made in, so it is made when first needed.
@@ -139,6 +131,7 @@ class OpenAIHttpBackend(Backend):
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_SECONDS),
                 timeout=self._timeout,
                 headers=self._headers,
+                trace_configs=[tracing()],
             )
         return self._session
 
@@ -225,16 +218,32 @@ def _is_choice(choice: Any) -> bool:
     if not isinstance(choice, dict) or not isinstance(choice.get("delta"), dict | None):
         return False
     delta, logprobs = choice.get("delta") or {}, choice.get("logprobs")
-    calls = delta.get("tool_calls")
+    calls, thoughts = delta.get("tool_calls"), delta.get("thinking_blocks")
     entries = logprobs.get("content") if isinstance(logprobs, dict) else logprobs
     return (
         type(choice.get("index", 0)) is int
         and isinstance(choice.get("finish_reason"), str | None)
         and isinstance(delta.get("content"), str | None)
         and isinstance(calls, list | None)
-        and all(isinstance(c, dict) and type(c.get("index", 0)) is int for c in calls or ())
+        and all(_is_call(call) for call in calls or ())
+        and isinstance(thoughts, list | None)
+        and all(_is_thought(block) for block in thoughts or ())
         and isinstance(entries, list | None)
         and all(isinstance(entry, dict) for entry in entries or ())
+    )
+
+
+def _is_call(call: Any) -> bool:
+    return (
+        isinstance(call, dict)
+        and type(call.get("index", 0)) is int
+        and isinstance(call.get("function"), dict | None)
+    )
+
+
+def _is_thought(block: Any) -> bool:
+    return isinstance(block, dict) and all(
+        isinstance(block.get(name), str | None) for name in ("thinking", "signature", "data")
     )
 
 

@@ -64,9 +64,16 @@ class ServerTokenizer(Tokenizer):
         """Tokens of the prompt as the server counts them; None when it does not say in time."""
         try:
             async with asyncio.timeout(_SECONDS):
-                return await self._ask(self._body(request))
+                return await self._ask_again_if_closed(self._body(request))
         except (TimeoutError, aiohttp.ClientError, orjson.JSONDecodeError):
             return None
+
+    async def _ask_again_if_closed(self, body: Json) -> int | None:
+        # A server may close a kept connection just when it is used again, and counting is free.
+        try:
+            return await self._ask(body)
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+            return await self._ask(body)
 
     async def _ask(self, body: Json) -> int | None:
         async with self._session().post(self._endpoint, data=payload(body)) as response:

@@ -9,6 +9,7 @@ from cascade.errors import (
     BackendProtocolError,
     BackendRefusedError,
     BackendServerError,
+    BackendSetupError,
     BackendTimeoutError,
 )
 
@@ -51,6 +52,7 @@ def made(litellm):
         ("AuthenticationError", BackendAuthError),
         ("PermissionDeniedError", BackendAuthError),
         ("PaymentRequiredError", BackendAuthError),
+        ("NotFoundError", BackendSetupError),
         ("RateLimitError", BackendOverloadedError),
         ("Timeout", BackendTimeoutError),
         ("ContextWindowExceededError", BackendRefusedError),
@@ -72,6 +74,8 @@ def test_a_class_is_what_can_be_done_about_it(made, name, kind):
 def test_a_status_says_more_than_the_general_class(made):
     assert type(backend_error(made("APIError", status_code=413), "m")) is BackendRefusedError
     assert type(backend_error(made("APIError", status_code=402), "m")) is BackendAuthError
+    assert type(backend_error(made("APIError", status_code=410), "m")) is BackendSetupError
+    assert type(backend_error(made("APIError", status_code=504), "m")) is BackendTimeoutError
     assert type(backend_error(made("APIError", status_code=529), "m")) is BackendServerError
 
 

@@ -14,6 +14,7 @@ from cascade.errors import (
     BackendProtocolError,
     BackendRefusedError,
     BackendServerError,
+    BackendSetupError,
     BackendTimeoutError,
     BackendUnreachableError,
     ConfigError,
@@ -40,8 +41,9 @@ from tests.upstream import DONE, event, words
     [
         (400, BackendRefusedError),
         (401, BackendAuthError),
+        (402, BackendAuthError),
         (403, BackendAuthError),
-        (404, BackendServerError),
+        (404, BackendSetupError),
         (408, BackendTimeoutError),
         (413, BackendRefusedError),
         (422, BackendRefusedError),
@@ -64,6 +66,16 @@ async def test_a_status_becomes_the_error_that_says_what_can_be_done(
     assert len(upstream.bodies) == 1
     if status == 429:
         assert caught.value.retry_after == 7.0
+
+
+@pytest.mark.parametrize("status", [405, 409, 410])
+async def test_a_status_that_no_retry_and_no_client_can_mend_is_the_setups_fault(
+    upstream, ask, status
+):
+    upstream.status = status
+    upstream.pieces = [b'{"error": {"message": "because"}}']
+    with pytest.raises(BackendSetupError, match="because"):
+        await drain(ask())
 
 
 async def test_a_prompt_that_is_too_long_is_the_requests_fault(upstream, ask):
@@ -149,6 +161,32 @@ async def test_a_late_first_token_and_a_late_end_are_timeouts(upstream, ask):
         await drain(ask(total_seconds=0.5))
     with pytest.raises(BackendTimeoutError, match=r"no whole answer in 0\.5 s"):
         await drain(ask(total_seconds=0.5, first_token_seconds=0.1, params={"n": 2}))
+
+
+async def test_a_role_is_no_first_token(upstream, ask):
+    said(upstream, "a")
+    await drain(ask())
+    for start in (words(finish=None), anthropic.message(usage={"input_tokens": 3}, stop=None)[:1]):
+        upstream.pieces = [*start, 5.0]
+        model = CLAUDE if b"message_start" in start[0] else "openai/m"
+        with pytest.raises(BackendTimeoutError, match=r"no token in 0\.2 s"):
+            await drain(ask(model=model, first_token_seconds=0.2, total_seconds=3.0))
+
+
+async def test_content_that_would_not_arrive_is_refused(upstream, ask):
+    said(upstream, "a")
+    messages = [{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}]
+    with pytest.raises(BackendRefusedError, match="no content of type input_audio"):
+        await drain(ask(model=CLAUDE, messages=messages))
+    assert upstream.bodies == []
+    await drain(ask(messages=messages))
+    assert upstream.bodies[0]["messages"] == messages
+
+
+async def test_content_that_litellm_does_not_let_out_is_the_requests_fault(ask):
+    messages = [{"role": "user", "content": [{"type": "unheard_of"}]}]
+    with pytest.raises(BackendRefusedError, match="Invalid user message"):
+        await drain(ask(messages=messages))
 
 
 @pytest.mark.parametrize("model", ["openai/m", CLAUDE])

@@ -110,3 +110,37 @@ def test_a_value_that_asks_for_the_usual_is_no_reason_to_refuse(name, usual, unu
 def test_where_the_body_is_open_everything_goes_out():
     fields = {"n": 1, "user": "u", "unheard_of": 2}
     assert Dialect(open_body=True).split(fields) == ({}, fields)
+
+
+def part(kind):
+    return [{"role": "user", "content": [{"type": "text", "text": "hi"}, {"type": kind}]}]
+
+
+@pytest.mark.parametrize(
+    ("model", "takes", "drops"),
+    [
+        ("anthropic/claude-sonnet-4-6", "document", "input_audio"),
+        ("azure_ai/claude-sonnet-4-5", "file", "input_audio"),
+        ("vertex_ai/claude-sonnet-4-5", "thinking", "input_audio"),
+        ("bedrock/anthropic.claude-sonnet-4-6", "document", "input_audio"),
+        ("gemini/gemini-2.5-pro", "input_audio", "video_url"),
+        ("ollama_chat/llama3", "image_url", "file"),
+    ],
+)
+def test_a_part_that_litellm_would_drop_is_refused_by_its_type(litellm, model, takes, drops):
+    dialect = Dialect.of(litellm, model, None)
+    dialect.check(part(takes))
+    with pytest.raises(BackendRefusedError, match=f"takes no content of type {drops}"):
+        dialect.check(part(drops))
+
+
+@pytest.mark.parametrize(
+    "model", ["openai/m", "azure/gpt-4o", "openrouter/x/y", "cohere/command-a-03-2025"]
+)
+def test_where_parts_go_out_as_they_are_none_is_refused(litellm, model):
+    Dialect.of(litellm, model, None).check(part("unheard_of"))
+
+
+@pytest.mark.parametrize("content", ["hi", None, [{"type": "text", "text": "hi"}]])
+def test_plain_content_is_never_refused(content):
+    Dialect(parts=frozenset({"text"})).check([{"role": "user", "content": content}])

@@ -1,6 +1,7 @@
 import asyncio
 
 import pytest
+from aiohttp import web
 
 from cascade.backends.openai_http import OpenAIHttpBackend
 from cascade.errors import (
@@ -10,6 +11,7 @@ from cascade.errors import (
     BackendProtocolError,
     BackendRefusedError,
     BackendServerError,
+    BackendSetupError,
     BackendTimeoutError,
     BackendUnreachableError,
 )
@@ -165,11 +167,16 @@ async def test_usage_that_is_not_reported_is_unknown_not_zero(upstream, ask):
     [
         (400, BackendRefusedError),
         (401, BackendAuthError),
+        (402, BackendAuthError),
         (403, BackendAuthError),
-        (404, BackendServerError),
+        (404, BackendSetupError),
+        (405, BackendSetupError),
         (408, BackendTimeoutError),
+        (409, BackendSetupError),
+        (410, BackendSetupError),
         (413, BackendRefusedError),
         (422, BackendRefusedError),
+        (424, BackendServerError),
         (429, BackendOverloadedError),
         (500, BackendServerError),
         (503, BackendServerError),
@@ -246,6 +253,10 @@ async def test_a_finished_answer_without_done_is_whole(upstream, ask):
         b'{"choices": [{"delta": {"content": ["x"]}}]}',
         b'{"choices": [{"index": null, "delta": {}}]}',
         b'{"choices": [{"delta": {"tool_calls": [{"index": null}]}}]}',
+        b'{"choices": [{"delta": {"tool_calls": [{"index": 0, "function": "f"}]}}]}',
+        b'{"choices": [{"delta": {"thinking_blocks": ["x"]}}]}',
+        b'{"choices": [{"delta": {"thinking_blocks": {"type": "thinking"}}}]}',
+        b'{"choices": [{"delta": {"thinking_blocks": [{"thinking": 3}]}}]}',
         b'{"choices": [{"delta": {}, "logprobs": {"content": [3]}}]}',
         b'{"choices": [], "usage": [1]}',
         b'{"choices": [], "model": 4}',
@@ -285,6 +296,18 @@ async def test_a_late_first_token_and_a_late_end_are_timeouts(upstream, ask):
         await drain(ask(total_seconds=0.1))
 
 
+@pytest.mark.parametrize("start", [b": still here\n\n", words(finish=None)[0]])
+async def test_what_carries_nothing_of_the_answer_is_no_first_token(upstream, ask, start):
+    upstream.pieces = [start, 0.02, start, 5.0, *words("a")]
+    with pytest.raises(BackendTimeoutError, match=r"no token in 0\.1 s"):
+        await drain(ask(first_token_seconds=0.1))
+
+
+async def test_an_answer_that_has_begun_may_take_longer_than_its_first_token(upstream, ask):
+    upstream.pieces = [*words("a", finish=None), 0.2, *words(" b"), DONE]
+    assert (await drain(ask(first_token_seconds=0.1)))[-1].completion.text == "a b"
+
+
 async def test_leaving_the_stream_closes_the_connection(upstream, ask):
     upstream.pieces = [*words("a", finish=None), 30.0]
     stream = ask()
@@ -302,6 +325,35 @@ async def test_a_kept_connection_that_turns_out_closed_is_no_failure(upstream):
         assert (await backend.complete(ChatRequest(id="r", messages=[]))).text == "a"
     await backend.aclose()
     assert len(upstream.connections) == 4
+
+
+class Breaking(Upstream):
+    """Takes a request, and after a while breaks the connection without an answer."""
+
+    good = 0
+    works_seconds = 0.0
+
+    async def handle(self, http):
+        if len(self.bodies) < self.good:
+            return await super().handle(http)
+        self.bodies.append(await http.read())
+        await asyncio.sleep(self.works_seconds)
+        http.transport.abort()
+        return web.Response()
+
+
+@pytest.mark.parametrize(("good", "works_seconds"), [(0, 0.0), (1, 0.6)])
+async def test_work_that_was_lost_is_told_and_not_done_again_unseen(good, works_seconds):
+    async with serving(Breaking(pieces=[*words("a"), DONE])) as upstream:
+        upstream.good, upstream.works_seconds = good, works_seconds
+        backend = OpenAIHttpBackend(url=upstream.url, model="m")
+        for _ in range(good):
+            await backend.complete(ChatRequest(id="r", messages=[]))
+        with pytest.raises(BackendConnectionError) as caught:
+            await backend.complete(ChatRequest(id="r", messages=[]))
+        await backend.aclose()
+        assert caught.value.may_have_cost
+        assert len(upstream.bodies) == good + 1
 
 
 async def test_connections_are_kept_and_the_key_is_sent(upstream):

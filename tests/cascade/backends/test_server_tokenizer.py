@@ -114,3 +114,12 @@ async def test_a_prompt_of_megabytes_is_counted(upstream, count):
 
 def test_a_server_that_is_not_said_to_count_is_not_asked_to():
     assert OpenAIHttpBackend(url="http://127.0.0.1:9/v1", model="m").tokenizer is None
+
+
+async def test_a_kept_connection_that_turns_out_closed_does_not_cost_the_count(upstream):
+    answering(upstream, ANSWERS["vllm"])
+    upstream.drops_reused = True
+    backend = OpenAIHttpBackend(url=upstream.url, model="m", tokenizer="vllm")
+    asked = ChatRequest(id="r", messages=[{"role": "user", "content": "hi"}])
+    assert [await backend.tokenizer.count(asked) for _ in range(3)] == [12, 12, 12]
+    await backend.aclose()

@@ -19,6 +19,7 @@ from cascade.errors import (
     BackendProtocolError,
     BackendRefusedError,
     BackendServerError,
+    BackendSetupError,
     BackendTimeoutError,
     BackendToolCallError,
     BackendUnreachableError,
@@ -36,7 +37,13 @@ FAULTS = [
     BackendProtocolError,
     BackendToolCallError,
 ]
-NO_FAULTS = [BackendRefusedError, BackendAuthError, BackendOverloadedError, BackendBusyError]
+NO_FAULTS = [
+    BackendRefusedError,
+    BackendAuthError,
+    BackendSetupError,
+    BackendOverloadedError,
+    BackendBusyError,
+]
 
 
 async def ask(backend, times=1):

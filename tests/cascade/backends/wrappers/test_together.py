@@ -64,8 +64,8 @@ async def test_a_tier_that_answers_with_text_and_breaks_is_not_asked_twice():
         http = OpenAIHttpBackend(url=upstream.url, model="m")
         arm = Arm(name=None, policy=FixedPolicy(name="f", tier="small"))
         bench = Bench(replace(tier("small"), backend=guarded(http)), arm=arm)
-        result = await bench.run()
-        assert result.error.type == "StreamBrokenError"
+        *_, finished = await bench.events()
+        assert finished.result.error.type == "StreamBrokenError"
         assert len(upstream.bodies) == 1
         await http.aclose()
 
