@@ -70,7 +70,9 @@ class Baseline:
         for digest in prefix.digests:
             self._used[digest] = now
             self._used.move_to_end(digest)
-        return card.price(_usage(quote, card, answer.usage, share))
+        # Where that tier answered, it said what was warm: what its chat template adds, for one.
+        told = answer.usage.cache_read if answer.tier == quote.tier else None
+        return card.price(_usage(quote, card, answer.usage, share, told or 0))
 
     def _forget(self, now: float) -> None:
         used = self._used
@@ -87,14 +89,16 @@ class Baseline:
         return longest / (prefix.lengths[-1] or 1)
 
 
-def _usage(quote: Quote, card: PriceCard, reported: Usage, warm_share: float) -> Usage:
-    """The answer's tokens, with the share of the prompt that would have been warm."""
+def _usage(
+    quote: Quote, card: PriceCard, reported: Usage, warm_share: float, least_warm: int
+) -> Usage:
+    """The answer's tokens, with the share of the prompt that would have been warm, or more."""
     prompt, output = reported.prompt, reported.output
     if prompt is None:
         prompt = quote.cold_tokens + quote.warm_tokens
     if output is None:
         output = quote.expected_output_tokens
-    warm = int(prompt * warm_share)
+    warm = min(prompt, max(int(prompt * warm_share), least_warm))
     writes = card.rates.cache_write
     if not writes:
         return Usage(

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -137,6 +138,14 @@ def test_tokens_that_were_not_reported_are_those_of_the_quote():
 def test_cached_tokens_of_the_tier_that_answered_count_as_any_others():
     cost = baseline()[0].cost(QUOTE, CARD, FIRST, answered(input=10, cache_read=90))
     assert cost.input == 1000 / M
+
+
+def test_what_the_dearest_tier_read_itself_is_warm_at_least():
+    """A chat template's own beginning is warm too, and in no message."""
+    own = replace(answered(input=60, cache_read=40), tier="large")
+    assert cached(baseline()[0].cost(QUOTE, CARD, FIRST, own)) == 40
+    others = replace(own, tier="small")
+    assert cached(baseline()[0].cost(QUOTE, CARD, FIRST, others)) == 0
 
 
 def test_a_card_that_does_not_say_what_a_read_costs_has_no_baseline_for_a_warm_turn():
