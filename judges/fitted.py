@@ -260,7 +260,7 @@ def load_model(path: Path) -> PanelModel:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ConfigError(f"{path}: no such artifact") from None
+        raise ConfigError(f"{path}: no such artifact; `cascade judges fit` makes one") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError as error:

@@ -1,6 +1,7 @@
 """On the committed outcomes of the embedded models, which take seconds to fit on."""
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -9,18 +10,7 @@ from cascade.errors import ConfigError
 from evals.commands.judges import judges
 from judges.fitted import load_model
 
-CONFIG = """\
-tiers:
-  small: {backend: scripted, model: qwen2.5-coder-0.5b, capabilities: [logprobs]}
-  large: {backend: scripted, model: qwen2.5-coder-1.5b}
-judges:
-  well_formed: {type: format}
-  working: {type: working}
-  confident: {type: logprob}
-  sound: {type: panel, members: [well_formed, working, confident], artifact: sound.json}
-policies:
-  up: {type: ladder, steps: [{tier: small, judge: sound, accept_at: 0.5}, {tier: large}]}
-"""
+CONFIG = (Path(__file__).parents[3] / "examples" / "panel.yaml").read_text()
 
 
 @pytest.fixture(scope="module")
