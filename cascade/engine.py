@@ -77,7 +77,7 @@ class CascadeEngine:
         """
         run = Run(request=request, arm=arm, config_version=self.snapshot.version, live=live)
         try:
-            run.prior = run.beliefs = self._estimate(run)
+            run.prior = run.beliefs = await self._estimate(run)
             await self._survey(run)
             async with aclosing(self._climb(run)) as events:
                 async for event in events:
@@ -105,12 +105,12 @@ class CascadeEngine:
         for delta in run.release_held():
             yield delta
 
-    def _estimate(self, run: Run) -> Beliefs:
+    async def _estimate(self, run: Run) -> Beliefs:
         tiers = self.snapshot.tiers
         if run.arm.estimator is None:
             return posterior.prior(tiers, "no_estimator")
         try:
-            return run.arm.estimator.estimate([run.request])[0]
+            return (await run.arm.estimator.estimate([run.request]))[0]
         except EstimatorError:
             return posterior.prior(tiers, "fallback")
 

@@ -5,7 +5,7 @@ Extras go into constructors; behaviour is added by wrapping (retry, calibration,
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from cascade.errors import BackendProtocolError
 from cascade.result import CascadeResult
@@ -21,6 +21,10 @@ from cascade.types import (
     Step,
     Verdict,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Tokenizer(Protocol):
@@ -91,11 +95,31 @@ class DifficultyEstimator(Protocol):
 
     name: str
 
-    def estimate(self, requests: Sequence[ChatRequest]) -> list[Beliefs]:
-        """One Beliefs a request, in order; pure.
+    async def estimate(self, requests: Sequence[ChatRequest]) -> list[Beliefs]:
+        """One Beliefs a request, in order; the same for each as if it were the only one.
 
         Raises:
             EstimatorError: no estimate; the prior is used and flagged.
+        """
+        ...
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors whose nearness is nearness in meaning.
+
+    Attributes:
+        model: identifies the model and its weights: vectors of different models do not compare.
+        dimensions: of a vector.
+    """
+
+    model: str
+    dimensions: int
+
+    async def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """Vectors of unit length, of shape (texts, dimensions), in order.
+
+        Raises:
+            EstimatorError: the model could not be run.
         """
         ...
 

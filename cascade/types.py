@@ -128,6 +128,7 @@ class ChatRequest:
         budget: the client's limits, if it stated any.
         idempotency_key: the client's name for this request and its repetitions; empty without one.
         tags: labels the client put on the request.
+        escalation: how much its session had to go up lately, from 0 to 1.
     """
 
     id: str
@@ -141,6 +142,7 @@ class ChatRequest:
     budget: Budget | None = None
     idempotency_key: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
+    escalation: float = 0.0
 
     def asking(self, needs: Json) -> "ChatRequest":
         """This request with the parameters that a judge needs; the client's larger ask stands."""
@@ -240,12 +242,14 @@ class Beliefs:
         covariance: of the probabilities, by pair of tier names; None when not estimated.
         flags: what a policy or an analyst must know of it ("out_of_domain", "fallback").
         features: what the estimate was made from, for the audit log.
+        cost: of the estimate itself; None when it is unknown.
     """
 
     mean: Mapping[str, float]
     covariance: Mapping[tuple[str, str], float] | None = None
     flags: frozenset[str] = frozenset()
     features: Mapping[str, float] = field(default_factory=dict)
+    cost: Cost | None = FREE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

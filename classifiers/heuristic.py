@@ -56,7 +56,7 @@ class HeuristicEstimator:
         self.name = name
         self._tiers = {tier: (ends[0], ends[1]) for tier, ends in tiers.items()}
 
-    def estimate(self, requests: Sequence[ChatRequest]) -> list[Beliefs]:
+    async def estimate(self, requests: Sequence[ChatRequest]) -> list[Beliefs]:
         """One Beliefs a request."""
         return [self._beliefs(request) for request in requests]
 

@@ -33,18 +33,19 @@ def estimator(request):
     return load(ESTIMATORS, "estimator", request.param)(name="e", **OPTIONS[request.param])
 
 
-def test_beliefs_are_probabilities_for_every_tier(estimator):
-    for beliefs in estimator.estimate(REQUESTS):
+async def test_beliefs_are_probabilities_for_every_tier(estimator):
+    for beliefs in await estimator.estimate(REQUESTS):
         assert beliefs.mean.keys() == {"small", "large"}
         assert all(0.0 <= value <= 1.0 for value in beliefs.mean.values())
         assert all(isinstance(value, float) for value in beliefs.features.values())
 
 
-def test_a_batch_equals_one_by_one_and_changes_nothing(estimator):
+async def test_a_batch_equals_one_by_one_and_changes_nothing(estimator):
     before = copy.deepcopy(REQUESTS)
-    assert estimator.estimate(REQUESTS) == [estimator.estimate([r])[0] for r in REQUESTS]
+    one_by_one = [beliefs for r in REQUESTS for beliefs in await estimator.estimate([r])]
+    assert await estimator.estimate(REQUESTS) == one_by_one
     assert before == REQUESTS
 
 
-def test_no_requests_are_no_beliefs(estimator):
-    assert estimator.estimate([]) == []
+async def test_no_requests_are_no_beliefs(estimator):
+    assert await estimator.estimate([]) == []

@@ -1,3 +1,5 @@
+import asyncio
+
 import pytest
 
 from cascade.errors import ConfigError
@@ -8,9 +10,14 @@ from classifiers.text import last_ask
 TIERS = {"small": [0.9, 0.3], "large": [0.97, 0.6]}
 
 
+def estimate(request):
+    (beliefs,) = asyncio.run(HeuristicEstimator(tiers=TIERS).estimate([request]))
+    return beliefs
+
+
 def difficulty(text):
     request = ChatRequest(id="r", messages=[{"role": "user", "content": text}])
-    return HeuristicEstimator(tiers=TIERS).estimate([request])[0].features["difficulty"]
+    return estimate(request).features["difficulty"]
 
 
 @pytest.mark.parametrize(
@@ -28,7 +35,7 @@ def test_harder_looking_asks_are_harder(easy, hard):
 
 def test_a_tiers_probability_lies_between_its_ends():
     request = ChatRequest(id="r", messages=[{"role": "user", "content": "prove it " * 900}])
-    mean = HeuristicEstimator(tiers=TIERS).estimate([request])[0].mean
+    mean = estimate(request).mean
     assert 0.3 <= mean["small"] <= 0.9
     assert 0.6 <= mean["large"] <= 0.97
 
