@@ -6,6 +6,7 @@ as well. So orders are compared by the accuracy that is left when a share of the
 """
 
 import math
+import random
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -19,7 +20,9 @@ class Scored(NamedTuple):
     Attributes:
         small: P(the small model's answer is acceptable).
         large: the same of the large one's.
-        length: of the small answer, for the length-only baseline.
+        length: of the small answer, for the length-only baseline; negative where long answers
+            are the better ones.
+        group: prompts made alike share one; empty where each stands for itself.
     """
 
     small: float
@@ -27,6 +30,7 @@ class Scored(NamedTuple):
     length: float
     small_right: bool
     large_right: bool
+    group: str = ""
 
 
 ORDERS: Mapping[str, Callable[[Scored], float]] = {
@@ -52,9 +56,17 @@ def accuracy(rows: Sequence[Scored], order: str, share: float) -> float:
 
 def lead(rows: Sequence[Scored], order: str, over: str, share: float) -> Interval:
     """Interval of what one order gains over another at a share, the rows drawn in pairs."""
-    return bootstrap(
+    return interval(
         rows, lambda drawn: accuracy(drawn, order, share) - accuracy(drawn, over, share)
     )
+
+
+def interval(
+    rows: Sequence[Scored], statistic: Callable[[Sequence[Scored]], float], resamples: int = 1_000
+) -> Interval:
+    """Bootstrap interval of a statistic of rows, those of a group drawn together."""
+    groups = [row.group or str(number) for number, row in enumerate(rows)]
+    return bootstrap(rows, statistic, groups=groups, resamples=resamples)
 
 
 def recovered(rows: Sequence[Scored], order: str, price_ratio: float) -> float:
@@ -92,6 +104,23 @@ def calibration_error(scores: Sequence[float], right: Sequence[bool], bins: int 
         if some:
             gap += len(some) * abs(mean([s for s, _ in some]) - mean([r for _, r in some]))
     return gap / len(ordered)
+
+
+def calibration_noise(
+    scores: Sequence[float], bins: int = 10, *, draws: int = 1_000, seed: int = 0
+) -> tuple[float, float]:
+    """The calibration error that perfect scores would show on as many rows.
+
+    Labels are drawn from the scores themselves, so all of the gap is chance. Gives the mean, and
+    what nineteen of twenty draws stay below. Rows are drawn one by one: with groups of alike
+    prompts chance does more than this.
+    """
+    rng = random.Random(seed)  # noqa: S311 - made-up labels
+    found = sorted(
+        calibration_error(scores, [rng.random() < score for score in scores], bins)
+        for _ in range(draws)
+    )
+    return mean(found), found[round(0.95 * (draws - 1))]
 
 
 class _Knot(NamedTuple):

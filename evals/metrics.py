@@ -5,7 +5,9 @@ Pure functions over plain numbers, so that every figure of a report can be check
 
 import math
 import random
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from itertools import chain
 from statistics import NormalDist
 from typing import NamedTuple, TypeVar
 
@@ -52,6 +54,7 @@ def bootstrap(
     rows: Sequence[Row],
     statistic: Callable[[Sequence[Row]], float],
     *,
+    groups: Sequence[str] | None = None,
     seed: int = 0,
     resamples: int = RESAMPLES,
     confidence: float = CONFIDENCE,
@@ -66,16 +69,29 @@ def bootstrap(
     Args:
         rows: at least one.
         statistic: of any resample; called resamples times.
+        groups: of the rows; those of a group are drawn together, as they are alike and count for
+            less than as many that are not.
         seed: the same seed gives the same interval.
         resamples: how many times rows are drawn.
         confidence: share of resamples that the interval holds.
     """
     rng = random.Random(seed)  # noqa: S311 - resampling, no secret
-    drawn = sorted(statistic(rng.choices(rows, k=len(rows))) for _ in range(resamples))
+    blocks = [[row] for row in rows] if groups is None else _blocks(rows, groups)
+    drawn = sorted(
+        statistic(list(chain.from_iterable(rng.choices(blocks, k=len(blocks)))))
+        for _ in range(resamples)
+    )
     tail = (1 - confidence) / 2
     return Interval(
         drawn[round(tail * (resamples - 1))], drawn[round((1 - tail) * (resamples - 1))]
     )
+
+
+def _blocks(rows: Sequence[Row], groups: Sequence[str]) -> list[list[Row]]:
+    found: dict[str, list[Row]] = {}
+    for row, group in zip(rows, groups, strict=True):
+        found.setdefault(group, []).append(row)
+    return list(found.values())
 
 
 class Point(NamedTuple):
@@ -115,8 +131,8 @@ def auroc(scores: Sequence[float], right: Sequence[bool]) -> float | None:
     Mann and Whitney's U over the number of pairs; None when all are right or all are wrong.
     """
     good = [score for score, ok in zip(scores, right, strict=True) if ok]
-    bad = [score for score, ok in zip(scores, right, strict=True) if not ok]
+    bad = sorted(score for score, ok in zip(scores, right, strict=True) if not ok)
     if not good or not bad:
         return None
-    won = sum((g > b) + 0.5 * (g == b) for g in good for b in bad)
-    return won / (len(good) * len(bad))
+    won = sum(bisect_left(bad, score) + bisect_right(bad, score) for score in good)
+    return won / (2 * len(good) * len(bad))

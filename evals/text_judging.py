@@ -11,7 +11,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
@@ -20,9 +19,10 @@ from cascade.protocols import Judge
 from cascade.types import ChatRequest, Choice, Completion
 from evals.datasets import DatasetError
 from evals.escalation import Scored
-from evals.panel_fit import FOLDS, JudgedRow, fit_heads
-from judges.fitted import Artifact, Manifest, model_of
-from judges.panel import features_of
+from evals.panel_choice import FOLDS
+from evals.panel_fit import JudgedRow, fit_panel
+from judges.fitted import Artifact, Manifest, PanelModel, model_of
+from judges.panel import features_of, gives_scores
 
 FIELDS = ("prompt", "gold", "weak", "strong", "weak_text", "strong_text")
 PRICE_RATIO = 0.0097
@@ -89,11 +89,12 @@ async def scored(
         FitError: there are too few pairs.
     """
     rows, final = await _rows(pairs, members)
+    aside = [member.name for member in members if not gives_scores(member)]
     chances = np.zeros((len(pairs), 2))
     labels = np.array([pair.weak for pair in pairs])
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
     for train, test in folds.split(labels, labels):
-        fitted = _fitted([rows[i] for i in train if not final[i]], kind)
+        fitted = _fitted([rows[i] for i in train if not final[i]], kind, aside)
         rate = float(np.mean([pairs[i].strong for i in train]))
         for i in test:
             if final[i]:
@@ -137,10 +138,12 @@ async def _rows(
     return rows, final
 
 
-def _fitted(rows: Sequence[JudgedRow], kind: str) -> Any:
-    features, heads = fit_heads(rows, (_WEAK, _STRONG), kind=kind)
+def _fitted(rows: Sequence[JudgedRow], kind: str, aside: Sequence[str]) -> PanelModel:
+    fitted = fit_panel(rows, (_WEAK, _STRONG), kind=kind, aside=aside)
     manifest = Manifest(judged=_WEAK, models={}, members={}, data="", rows={}, fitted_at="")
-    artifact = Artifact(kind="panel_model", manifest=manifest, features=features, heads=heads)
+    artifact = Artifact(
+        kind="panel_model", manifest=manifest, features=fitted.features, heads=fitted.heads
+    )
     return model_of(artifact)
 
 

@@ -1,7 +1,10 @@
 """Applies the model that a fitted panel carries: features of an answer in, probabilities out.
 
 For the tier that answered it gives the probability that the answer is acceptable, and for every
-higher tier the probability that its answer would be: the difference is what going up is worth.
+higher tier the probability that its answer would be: the difference is what going up is worth. The
+higher tier is told for two cases, the judged answer being right and being wrong, and the two are
+weighed by how likely they are. So where nothing tells which wrong answers the higher tier would
+mend, going up is worth most where the judged answer is doubted most, exactly.
 Plain arithmetic on a readable artifact; fitting lives in `evals.panel_fit`.
 """
 
@@ -103,27 +106,39 @@ class Isotonic(_Part):
 class Head(_Part):
     """P(a tier's answer is acceptable) from the values of the features.
 
-    The log-odds are the mean of a logistic model's and of boosted trees', where it has both.
+    The log-odds are the mean of a logistic model's and of boosted trees', where it has both, and
+    the same for all where it has neither: what is fitted when nothing tells the rows apart.
 
     Attributes:
         weights: per standard deviation of each value; empty without a logistic model.
-        intercept: of the logistic model.
+        intercept: of the logistic model, or of all.
         trees: each adds to the base; empty without boosted trees.
         base: log-odds that the trees start from.
-        calibration: what brings the result to a probability.
+        calibration: what brings the result to a probability; none where it already is one.
+        if_right: of a higher tier: the same where the judged tier's answer is right; this head
+            itself then speaks of where it is wrong.
     """
 
     weights: list[float] = []
     intercept: float = 0.0
     trees: list[Tree] = []
     base: float = 0.0
-    calibration: Annotated[Platt | Isotonic, Field(discriminator="kind")]
+    calibration: Annotated[Platt | Isotonic | None, Field(discriminator="kind")] = None
+    if_right: "Head | None" = None
 
     @model_validator(mode="after")
-    def _has_a_model(self) -> "Head":
-        if not self.weights and not self.trees:
-            raise ValueError("a head needs weights, trees or both")
+    def _is_one_case(self) -> "Head":
+        if self.if_right is not None and self.if_right.if_right is not None:
+            raise ValueError("if_right has an if_right of its own")
         return self
+
+    def misfit(self, width: int) -> str | None:
+        """Why it cannot look at that many values; None when it can."""
+        if self.weights and len(self.weights) != width:
+            return f"has {len(self.weights)} weights for {width} values"
+        if any(max(tree.feature) >= width for tree in self.trees):
+            return "has a tree that looks at a value that is not there"
+        return self.if_right.misfit(width) if self.if_right else None
 
 
 class Manifest(_Part):
@@ -159,12 +174,12 @@ class Artifact(_Part):
     def _fits_together(self) -> "Artifact":
         if self.manifest.judged not in self.heads:
             raise ValueError(f"heads has none for the judged tier {self.manifest.judged!r}")
+        if self.heads[self.manifest.judged].if_right is not None:
+            raise ValueError("the judged tier's head has an if_right, which is for higher tiers")
         width = len(self.features) + sum(feature.optional for feature in self.features)
         for tier, head in self.heads.items():
-            if head.weights and len(head.weights) != width:
-                raise ValueError(f"heads.{tier} has {len(head.weights)} weights for {width} values")
-            if any(max(tree.feature) >= width for tree in head.trees):
-                raise ValueError(f"heads.{tier} has a tree that looks at a value that is not there")
+            if misfit := head.misfit(width):
+                raise ValueError(f"heads.{tier} {misfit}")
         return self
 
 
@@ -176,13 +191,14 @@ class PanelModel:
         digest: hash of the artifact, which tells it from any other.
         manifest: where it comes from.
         features: its inputs, in order.
+        heads: by tier.
     """
 
     digest: str
     manifest: Manifest
     features: Sequence[Feature]
     heads: Mapping[str, Head]
-    _calibrate: Mapping[str, Callable[[float], float]]
+    _chance: Mapping[str, "_Chance"]
 
     def missing(self, found: Mapping[str, float]) -> list[str]:
         """Features without which it cannot tell."""
@@ -191,14 +207,23 @@ class PanelModel:
     def __call__(self, found: Mapping[str, float]) -> dict[str, float]:
         """P(acceptable) by tier; nothing may be `missing`."""
         raw, standard = self._values(found)
-        return {
-            tier: self._calibrate[tier](_log_odds(head, raw, standard))
-            for tier, head in self.heads.items()
-        }
+        judged = self._chance[self.manifest.judged](raw, standard)
+        return {tier: self._of(tier, judged, raw, standard) for tier in self.heads}
 
-    def uncalibrated(self, found: Mapping[str, float], tier: str) -> float:
-        """What a head says before its calibration; nothing may be `missing`."""
-        return sigmoid(_log_odds(self.heads[tier], *self._values(found)))
+    def uncalibrated(self, found: Mapping[str, float]) -> float:
+        """What the judged tier's head says before calibration; nothing may be `missing`."""
+        return sigmoid(_log_odds(self.heads[self.manifest.judged], *self._values(found)))
+
+    def _of(
+        self, tier: str, judged: float, raw: Sequence[float], standard: Sequence[float]
+    ) -> float:
+        if tier == self.manifest.judged:
+            return judged
+        chance = self._chance[tier]
+        told = chance(raw, standard)
+        if chance.if_right is None:
+            return told
+        return judged * chance.if_right(raw, standard) + (1.0 - judged) * told
 
     def _values(self, found: Mapping[str, float]) -> tuple[list[float], list[float]]:
         """The values as they are and standardised; after them, which optional ones are missing."""
@@ -211,21 +236,40 @@ class PanelModel:
         return raw + lacking, standard + lacking
 
 
+class _Chance:
+    """A head with its calibration, which is checked once.
+
+    Raises:
+        ConfigError: the calibration is no monotone map.
+    """
+
+    def __init__(self, head: Head) -> None:
+        self._head = head
+        self._calibrate = calibrated(head.calibration)
+        self.if_right = _Chance(head.if_right) if head.if_right else None
+
+    def __call__(self, raw: Sequence[float], standard: Sequence[float]) -> float:
+        """The probability, of the head's own case."""
+        return self._calibrate(_log_odds(self._head, raw, standard))
+
+
 def _log_odds(head: Head, raw: Sequence[float], standard: Sequence[float]) -> float:
     parts = []
     if head.weights:
         parts.append(head.intercept + sum(map(operator.mul, head.weights, standard)))
     if head.trees:
         parts.append(head.base + sum(tree(raw) for tree in head.trees))
-    return float(sum(parts) / len(parts))
+    return float(sum(parts) / len(parts)) if parts else head.intercept
 
 
-def calibrated(calibration: Platt | Isotonic) -> Callable[[float], float]:
+def calibrated(calibration: Platt | Isotonic | None) -> Callable[[float], float]:
     """The probability by log-odds that a calibration stands for.
 
     Raises:
         ConfigError: it is no monotone map.
     """
+    if calibration is None:
+        return sigmoid
     if isinstance(calibration, Platt):
         return lambda log_odds: sigmoid(calibration.slope * log_odds + calibration.offset)
     fitted = MonotoneMap(calibration.x, calibration.y)
@@ -246,9 +290,9 @@ def model_of(artifact: Artifact) -> PanelModel:
     Raises:
         ConfigError: a calibration is no monotone map.
     """
-    calibrate = {tier: calibrated(head.calibration) for tier, head in artifact.heads.items()}
+    chances = {tier: _Chance(head) for tier, head in artifact.heads.items()}
     digest = hashlib.blake2b(artifact.model_dump_json().encode(), digest_size=8).hexdigest()
-    return PanelModel(digest, artifact.manifest, artifact.features, artifact.heads, calibrate)
+    return PanelModel(digest, artifact.manifest, artifact.features, artifact.heads, chances)
 
 
 def load_model(path: Path) -> PanelModel:

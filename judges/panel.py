@@ -2,15 +2,17 @@
 
 A final verdict ends the panel, so that a hard fault spares the dearer judges. What the members say
 is put together in one of two ways. Without an artifact an answer is as good as its worst verdict,
-and one member that cannot tell makes the panel unable to tell. With one, the fitted model weighs
-the features of all members: its score is the probability that the answer is acceptable, and it also
-says what the answers of higher tiers would be worth.
+and one member that cannot tell makes the panel unable to tell; a member that never gives a score
+has no say. With one, the fitted model weighs the features of all members: its score is the
+probability that the answer is acceptable, and it also says what the answers of higher tiers would
+be worth.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from cascade.early import free, growing
 from cascade.errors import ConfigError
 from cascade.protocols import Judge
 from cascade.types import ChatRequest, Completion, Json, Verdict, total
@@ -31,6 +33,8 @@ class PanelJudge:
         members: see above.
         model: of the artifact.
         strict: see above.
+        growing: whether it can judge an answer that still grows: where every member can.
+        free: whether no member asks a model or starts a process.
     """
 
     def __init__(
@@ -48,6 +52,8 @@ class PanelJudge:
         self.strict = strict
         self.model: PanelModel | None = load_model(base / artifact) if artifact else None
         self.members = tuple(members)
+        self.growing = all(map(growing, members))
+        self.free = all(map(free, members))
         needs: dict[str, Any] = {}
         for member in members:
             for need, value in member.needs.items():
@@ -63,8 +69,9 @@ class PanelJudge:
                 return self._verdict(verdicts, verdicts[-1])
         if self.model is not None:
             return self._verdict(verdicts, self._weighed(self.model, verdicts, completion.tier))
-        unsure = [verdict for verdict in verdicts if verdict.score is None]
-        return self._verdict(verdicts, unsure[0] if unsure else min(verdicts, key=_score))
+        telling = [v for v, m in zip(verdicts, self.members, strict=True) if gives_scores(m)]
+        unsure = [verdict for verdict in telling or verdicts if verdict.score is None]
+        return self._verdict(verdicts, unsure[0] if unsure else min(telling, key=_score))
 
     def _weighed(self, model: PanelModel, asked: Sequence[Verdict], tier: str) -> Verdict:
         judged = model.manifest.judged
@@ -93,6 +100,11 @@ class PanelJudge:
             reason=decisive.reason if own else f"{decisive.judge}: {decisive.reason}",
             cost=total([verdict.cost for verdict in asked]),
         )
+
+
+def gives_scores(judge: Judge) -> bool:
+    """Whether a judge ever gives a score; one that does not says so by `scores`."""
+    return bool(getattr(judge, "scores", True))
 
 
 def features_of(verdicts: Sequence[Verdict]) -> dict[str, float]:

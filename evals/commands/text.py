@@ -11,8 +11,9 @@ from rich.table import Table
 from cascade.protocols import Judge
 from evals.escalation import ORDERS, Scored, recovered
 from evals.metrics import auroc, bootstrap, mean
-from evals.panel_fit import KINDS
+from evals.panel_choice import KINDS
 from evals.text_judging import PRICE_RATIO, AnswerPair, load_pairs, scored
+from judges.asked import AskedJudge
 from judges.format import FormatJudge
 from judges.working import WorkingJudge
 
@@ -43,7 +44,11 @@ def text(file: Path, kind: str, price_ratio: float) -> None:
 
 def judged(pairs: Sequence[AnswerPair], kind: str = "blend") -> list[Scored]:
     """The pairs as the default panel's members that read nothing but text score them."""
-    members: list[Judge] = [FormatJudge(name="well_formed"), WorkingJudge(name="working")]
+    members: list[Judge] = [
+        FormatJudge(name="well_formed"),
+        WorkingJudge(name="working"),
+        AskedJudge(name="asked"),
+    ]
     return asyncio.run(scored(pairs, members, kind=kind))
 
 

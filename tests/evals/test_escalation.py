@@ -3,7 +3,15 @@ import random
 
 import pytest
 
-from evals.escalation import ORDERS, Scored, accuracy, calibration_error, lead, recovered
+from evals.escalation import (
+    ORDERS,
+    Scored,
+    accuracy,
+    calibration_error,
+    calibration_noise,
+    lead,
+    recovered,
+)
 
 FOUR = [
     # doubted, and the large model would be right
@@ -76,3 +84,20 @@ def test_calibration_error_is_the_gap_between_score_and_rate() -> None:
     assert calibration_error(sure, [i % 4 != 0 for i in range(400)]) < 1e-9
     assert calibration_error([0.9] * 100, [False] * 100) == pytest.approx(0.9)
     assert calibration_error([0.0, 1.0] * 50, [False, True] * 50) == 0.0
+
+
+def test_perfect_scores_show_some_error_on_few_rows_and_less_on_many() -> None:
+    rng = random.Random(5)  # noqa: S311 - made-up scores
+    few, many = ([rng.random() for _ in range(count)] for count in (100, 4_000))
+    usual, most = calibration_noise(few, draws=200)
+    assert 0.04 < usual < most < 0.2
+    assert calibration_noise(many, draws=50)[0] < usual / 3
+    right = [rng.random() < score for score in few]
+    assert calibration_error(few, right) < 1.5 * most
+
+
+def test_rows_of_a_group_are_drawn_together() -> None:
+    alike = [row._replace(group=str(at)) for at, row in enumerate(FOUR) for _ in range(50)]
+    low, high = lead(alike, "uplift", "doubt", 0.25)
+    free_low, free_high = lead([row._replace(group="") for row in alike], "uplift", "doubt", 0.25)
+    assert high - low > 2 * (free_high - free_low)

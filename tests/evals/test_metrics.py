@@ -95,3 +95,13 @@ def test_auroc_turns_over_with_the_scores(rows):
     value = auroc(scores, right)
     turned = auroc([-score for score in scores], right)
     assert (value is None and turned is None) or value == pytest.approx(1 - turned)
+
+
+def test_rows_of_a_group_that_are_all_alike_count_as_one():
+    rng = Random(6)  # noqa: S311 - made-up rows
+    values = [rng.gauss(0, 1) for _ in range(40)]
+    rows = [value for value in values for _ in range(25)]
+    groups = [str(at) for at in range(40) for _ in range(25)]
+    assert bootstrap(rows, mean, groups=groups) == pytest.approx(bootstrap(values, mean))
+    low, high = bootstrap(rows, mean)
+    assert high - low < 0.5 * (bootstrap(values, mean).high - bootstrap(values, mean).low)

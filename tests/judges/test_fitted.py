@@ -74,6 +74,37 @@ def test_a_missing_optional_feature_stands_at_its_mean_and_is_marked(tmp_path: P
     assert model.missing({"a.x": 0.0}) == []
 
 
+def test_a_head_with_neither_model_says_the_same_of_every_answer(tmp_path: Path) -> None:
+    model = load_model(written(tmp_path, broken("heads.small", {"intercept": -1.0})))
+    assert model({"a.x": 3.0})["small"] == pytest.approx(sigmoid(-1.0))
+    assert model({"a.x": -3.0})["small"] == model({"a.x": 3.0})["small"]
+
+
+def test_a_higher_tier_is_told_for_the_answer_being_right_and_being_wrong(tmp_path: Path) -> None:
+    cases = {"intercept": 1.0, "if_right": {"intercept": 3.0}}
+    model = load_model(written(tmp_path, broken("heads.large", cases)))
+    found = model({"a.x": 1.5})
+    judged = found["small"]
+    expected = judged * sigmoid(3.0) + (1 - judged) * sigmoid(1.0)
+    assert found["large"] == pytest.approx(expected)
+
+
+def test_where_nothing_tells_whom_going_up_mends_it_is_worth_most_in_doubt(tmp_path: Path) -> None:
+    cases = {"intercept": 1.0, "if_right": {"intercept": 3.0}}
+    model = load_model(written(tmp_path, broken("heads.large", cases)))
+    found = [model({"a.x": step / 3}) for step in range(-9, 12)]
+    by_doubt = sorted(range(len(found)), key=lambda at: found[at]["small"])
+    by_uplift = sorted(range(len(found)), key=lambda at: found[at]["small"] - found[at]["large"])
+    assert by_doubt == by_uplift
+
+
+def test_a_calibration_that_is_none_leaves_the_probability(tmp_path: Path) -> None:
+    model = load_model(written(tmp_path, broken("heads.small.calibration", None)))
+    assert model({"a.x": 3.0})["small"] == pytest.approx(model.uncalibrated({"a.x": 3.0}))
+    mapped = load_model(written(tmp_path, artifact()))
+    assert mapped({"a.x": 3.0})["small"] != pytest.approx(mapped.uncalibrated({"a.x": 3.0}))
+
+
 def test_log_odds_of_any_size_are_a_probability() -> None:
     assert (sigmoid(-1e6), sigmoid(0.0), sigmoid(1e6)) == (0.0, 0.5, 1.0)
 
@@ -101,7 +132,9 @@ def broken(path: str, value: Any) -> dict[str, Any]:
         (broken("heads.small.trees", [{**STUMP, "left": [0, 0, 0]}]), "no children behind it"),
         (broken("heads.small.trees", [{**STUMP, "feature": [7, -1, -1]}]), "not there"),
         (broken("heads.small.trees", [{**STUMP, "value": [0]}]), "equally long"),
-        (broken("heads.large.weights", []), "weights, trees or both"),
+        (broken("heads.small.if_right", {"intercept": 1.0}), "which is for higher tiers"),
+        (broken("heads.large.if_right", {"weights": [1.0]}), "1 weights for 3 values"),
+        (broken("heads.large.if_right", {"if_right": {}}), "if_right of its own"),
         (
             broken("heads.large.calibration", {"kind": "isotonic", "x": [1, 0], "y": [0, 1]}),
             "increase",

@@ -8,9 +8,16 @@ from click.testing import CliRunner
 
 from cascade.errors import ConfigError
 from evals.commands.judges import judges
+from evals.files import ResultFileError
 from judges.fitted import load_model
 
-CONFIG = (Path(__file__).parents[3] / "examples" / "panel.yaml").read_text()
+ROOT = Path(__file__).parents[3]
+CONFIG = (
+    (ROOT / "examples" / "panel.yaml")
+    .read_text()
+    .replace("../judges/artifacts/sound.json", "sound.json")
+)
+ASKING = (ROOT / "examples" / "panel_asking.yaml").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -44,16 +51,46 @@ def test_a_panel_is_fitted_and_says_how_good_it_is_on_rows_it_has_not_seen(fitte
     assert 0.5 < low < area < high
     assert area > metrics["auc_length_only"][0]
     assert metrics["n"] == model.manifest.rows["test"]
-    assert f"AUC {area:.3f}" in " ".join(output.split())
-    assert metrics["auc_of_members"].keys() == {"confident", "well_formed", "working"}
+    assert f"{area:.3f} │ {low:.3f} to {high:.3f}" in output
+    assert metrics["auc_of_members"].keys() == {"confident", "well_formed", "words", "working"}
     assert set(model.heads) == {"small", "large"}
     assert model.manifest.models == {"small": "qwen2.5-coder-0.5b", "large": "qwen2.5-coder-1.5b"}
 
 
-def test_escalating_by_uplift_beats_a_coin_on_rows_it_has_not_seen(fitted):
+def test_escalating_by_uplift_beats_a_coin_and_is_never_below_doubt(fitted):
     _, model = fitted
-    for low, _ in model.manifest.metrics["uplift_over"]["random"][1:]:  # at 40 and 60 %
+    over = model.manifest.metrics["uplift_over"]
+    for low, _ in over["random"][1:]:  # at 40 and 60 %
         assert low > 0
+    assert all(high >= 0 for _, high in over["doubt"])
+
+
+def test_what_it_measured_is_said_again_from_the_artifact(folder, fitted):
+    _, model = fitted
+    result = run(folder, "show")
+    assert result.exit_code == 0
+    for part in ("telling right from wrong", "what escalating gains"):
+        assert part in result.output
+    assert f"{model.manifest.metrics['auc'][0]:.3f}" in result.output
+    printed = run(folder, "show", "--markdown").output
+    assert "| the panel | 221 |" in printed
+    assert "| joint | " in printed
+    assert "│" not in printed
+
+
+def test_judges_are_ranked_by_themselves_also_those_that_ask_a_model(tmp_path):
+    (tmp_path / "cascade.yaml").write_text(ASKING.replace("artifact:", "# artifact:"))
+    result = run(tmp_path, "rank", "--split", "all", "--markdown")
+    assert result.exit_code == 0
+    lines = {line.split("|")[1].strip(): line for line in result.output.splitlines()}
+    assert {"well_formed", "working", "confident", "words", "again"} <= lines.keys()
+    assert {"asked", "sound"}.isdisjoint(lines)
+    assert float(lines["confident"].split("|")[3]) > 0.6
+
+
+def test_a_picture_needs_a_name_that_says_so(folder, tmp_path):
+    with pytest.raises(ResultFileError, match=r"must end in \.png"):
+        run(folder, "fit", "--out", str(tmp_path / "x.json"), "--plot", str(tmp_path / "x.svg"))
 
 
 def test_a_threshold_is_certified_on_rows_that_nothing_was_fitted_on(folder, fitted):
@@ -79,7 +116,7 @@ def test_too_few_labels_for_a_strong_guarantee_are_refused_with_how_many_it_take
 def test_a_judge_that_is_no_panel_and_a_missing_artifact_are_refused(folder, tmp_path):
     with pytest.raises(ConfigError, match="there is no panel 'working'"):
         run(folder, "fit", "--judge", "working", "--out", str(tmp_path / "x.json"))
-    (tmp_path / "cascade.yaml").write_text(CONFIG.replace(", artifact: sound.json", ""))
+    (tmp_path / "cascade.yaml").write_text(CONFIG.replace("artifact: sound.json", ""))
     with pytest.raises(ConfigError, match="`cascade judges fit` makes one"):
         run(tmp_path, "certify")
 
