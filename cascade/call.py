@@ -31,6 +31,7 @@ class Call:
         held: the answer waits for a judge, and none of it goes out before that.
         began: when, on the clock that measures.
         asked: whether the tier was asked; until then nothing can have been spent.
+        watched: somebody may want to release a held answer while it grows.
         chunks: the pieces that carry any of the answer.
         completion: the whole answer, once it has come.
         first_token_seconds: until the first of the pieces; None when none came.
@@ -42,9 +43,11 @@ class Call:
     held: bool
     began: float = field(default_factory=time.perf_counter)
     asked: bool = False
+    watched: bool = False
     chunks: list[Chunk] = field(default_factory=list)
     completion: Completion | None = None
     first_token_seconds: float | None = None
+    _waiting: list[tuple[Chunk, Sequence[Json]]] = field(default_factory=list)
 
     def take(self, chunk: Chunk) -> Sequence[Sequence[Json]]:
         """A piece of the answer came: keep it, and return what of it may go out at once.
@@ -61,7 +64,17 @@ class Call:
         if chunk.completion is not None:
             self.completion = chunk.completion
             released = [*released, *self.gate.close()]
-        return _NOTHING if self.held else released
+        if not self.held:
+            return released
+        if self.watched:
+            self._waiting += [(chunk, choices) for choices in released]
+        return _NOTHING
+
+    def let_go(self) -> Sequence[tuple[Chunk, Sequence[Json]]]:
+        """Hold no longer: what may go out of what has come, and the rest will as it comes."""
+        self.held = self.watched = False
+        waiting, self._waiting = self._waiting, []
+        return waiting
 
     def whole(self) -> Completion:
         """The answer, after its stream has ended.

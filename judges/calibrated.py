@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from cascade.calibration import MonotoneMap
+from cascade.early import free, growing
 from cascade.protocols import Judge
 from cascade.types import ChatRequest, Completion, Json, Verdict
 
@@ -16,6 +17,8 @@ class CalibratedJudge:
     def __init__(self, judge: Judge, fitted: MonotoneMap) -> None:
         self.name = judge.name
         self.needs: Json = judge.needs
+        self.growing = growing(judge)
+        self.free = free(judge)
         self._judge = judge
         self._map = fitted
 

@@ -28,6 +28,8 @@ class FormatJudge:
             words ("answer in German"); null does not look.
     """
 
+    free = True
+
     def __init__(
         self,
         *,

@@ -46,6 +46,8 @@ class LogprobJudge:
         top_logprobs: alternatives asked for a token; margins need 2, entropies gain from more.
     """
 
+    growing = True
+
     def __init__(
         self,
         *,

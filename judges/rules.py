@@ -39,6 +39,8 @@ class RulesJudge:
         reject: each `when`, a condition on `request` and `answer`, and a `reason`.
     """
 
+    free = True
+
     def __init__(self, *, name: str = "rules", reject: Sequence[Mapping[str, str]]) -> None:
         if not reject:
             raise ConfigError("there is no rule", param="reject")

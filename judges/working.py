@@ -29,6 +29,8 @@ MARKUP_LINE: Final = re.compile(r"\n?#+[^\n]*\Z")
 class WorkingJudge:
     """Gives features; its score says only whether a sum in the answer is wrong (0) or not (1)."""
 
+    free = True
+
     def __init__(self, *, name: str = "working") -> None:
         self.name = name
         self.needs: Json = {}
