@@ -1,8 +1,9 @@
 from decimal import Decimal
 
+import numpy as np
 import pytest
 
-from cascade.errors import ConfigError, JudgeError
+from cascade.errors import ConfigError, EstimatorError, JudgeError
 from cascade.types import ChatRequest, Choice, Completion, Cost, Verdict
 from judges.agreement import AgreementJudge
 from judges.finals import final_answer, normalised
@@ -154,3 +155,37 @@ def test_different_answers_do_not(one, other):
 
 def test_normalised_text_keeps_the_words_only():
     assert normalised('  "Hello,\n World!" - ') == "hello world"
+
+
+class Tones:
+    """Three meanings; fails on a fourth."""
+
+    model = "tones"
+    dimensions = 2
+
+    async def embed(self, texts):
+        known = {"yes": [1, 0], "sure": [0.8, 0.6], "no": [0, 1]}
+        if not known.keys() >= set(texts):
+            raise EstimatorError("no such tone")
+        return np.array([known[text] for text in texts], dtype=np.float32)
+
+
+async def test_by_meaning_samples_agree_that_lie_near():
+    judge, _ = agreeing("yes", "sure", "no", k=3, compare="meaning", alike=0.7, embedder=Tones())
+    verdict = await judge.judge(REQUEST, answer("yes"))
+    assert verdict.score == pytest.approx(2 / 3)
+    assert verdict.features["similarity"] == pytest.approx(0.6)
+    assert verdict.features["similarity_min"] == pytest.approx(0.0)
+
+
+async def test_an_embedder_that_fails_is_a_judge_that_fails_and_has_spent():
+    judge, _ = agreeing("hm", k=1, compare="meaning", embedder=Tones())
+    with pytest.raises(JudgeError, match="no such tone") as caught:
+        await judge.judge(REQUEST, answer("yes"))
+    assert caught.value.cost.total == Decimal("0.000014")
+
+
+@pytest.mark.parametrize("options", [{"compare": "meaning"}, {"embedder": Tones()}])
+def test_meaning_and_an_embedder_come_together(options):
+    with pytest.raises(ConfigError, match="come together"):
+        agreeing(**options)

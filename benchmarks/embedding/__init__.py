@@ -1,0 +1,1 @@
+"""What an embedding costs a request, and what the embedders are worth."""
