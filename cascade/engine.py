@@ -10,24 +10,26 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
-from cascade import posterior
 from cascade.baseline import Baseline
+from cascade.call import Call
+from cascade.early import EarlyLook, free
 from cascade.errors import (
     BackendError,
     DeadlineError,
-    EstimatorError,
     JudgeError,
 )
+from cascade.estimating import estimate
 from cascade.experiments import Arm
 from cascade.pace import Pace
 from cascade.protocols import AuditSink, Judge
-from cascade.result import AttemptFinished, AttemptStarted, CascadeResult, Event, Finished
+from cascade.result import AttemptFinished, AttemptStarted, CascadeResult, Delta, Event, Finished
 from cascade.run import Run
+from cascade.sessions import SessionHistory
 from cascade.snapshot import Snapshot
 from cascade.tiers import ExpectedTokens
 from cascade.tiers.requirements import needs
 from cascade.tiers.windows import too_long
-from cascade.types import Beliefs, ChatRequest, Chunk, Completion, Cost, Plan, Verdict, total
+from cascade.types import ChatRequest, Chunk, Completion, Cost, Plan, Step, Verdict, total
 
 MOST_ATTEMPTS = 64
 """Calls and verdicts that no sound policy makes for one request."""
@@ -41,6 +43,7 @@ class CascadeEngine:
         sink: takes every result.
         pace: what was learned of the tiers' speed; nothing yet without one.
         baseline: what the dearest tier would have warm; nothing yet without one.
+        sessions: how much each session had to go up lately; nothing yet without one.
     """
 
     def __init__(
@@ -50,10 +53,12 @@ class CascadeEngine:
         *,
         pace: Pace | None = None,
         baseline: Baseline | None = None,
+        sessions: SessionHistory | None = None,
     ) -> None:
         self.snapshot = snapshot
         self.pace = pace or Pace()
         self.baseline = baseline or Baseline()
+        self.sessions = sessions or SessionHistory()
         self._sink = sink
 
     async def run(self, request: ChatRequest, arm: Arm) -> CascadeResult:
@@ -75,9 +80,10 @@ class CascadeEngine:
             live: what is released goes to the client at once and cannot be taken back. Otherwise
                 nothing is sent before the end, and until then any tier may still take over.
         """
+        request = self.sessions.recall(request)
         run = Run(request=request, arm=arm, config_version=self.snapshot.version, live=live)
         try:
-            run.prior = run.beliefs = await self._estimate(run)
+            run.prior = run.beliefs = await estimate(run, self.snapshot)
             await self._survey(run)
             async with aclosing(self._climb(run)) as events:
                 async for event in events:
@@ -87,6 +93,7 @@ class CascadeEngine:
             self._sink.write(run.interrupted(error))
             raise
         result = run.result()
+        self.sessions.learn(request, result.attempts)
         self._sink.write(result)
         yield Finished(result=result)
 
@@ -104,15 +111,6 @@ class CascadeEngine:
                 return
         for delta in run.release_held():
             yield delta
-
-    async def _estimate(self, run: Run) -> Beliefs:
-        tiers = self.snapshot.tiers
-        if run.arm.estimator is None:
-            return posterior.prior(tiers, "no_estimator")
-        try:
-            return (await run.arm.estimator.estimate([run.request]))[0]
-        except EstimatorError:
-            return posterior.prior(tiers, "fallback")
 
     async def _survey(self, run: Run) -> None:
         """Which tiers can serve the request, and what each would cost and take."""
@@ -155,24 +153,54 @@ class CascadeEngine:
         step = run.plan.steps[0]
         judge = self.snapshot.judges[step.judge] if step.judge else None
         call = run.start(step, self.snapshot.tiers[step.tier], held=judge is not None)
+        look = self._look(run, step)
+        call.watched = look is not None
         yield AttemptStarted(attempt=run.current)
-        request = run.request.asking(judge.needs) if judge else run.request
+        request = run.request
+        for needy in (judge, look and look.judge):
+            request = request.asking(needy.needs) if needy else request
         call.asked = True
         try:
-            stream = call.tier.stream(request)
-            if run.seconds_left is not None:
-                stream = _in_time(run, stream)
-            async with aclosing(stream) as chunks:
-                async for chunk in chunks:
-                    for choices in call.take(chunk):
-                        yield run.release(step.tier, chunk, choices)
+            async with aclosing(self._listen(run, call, request, look)) as deltas:
+                async for delta in deltas:
+                    yield delta
             completion = call.whole()
         except (BackendError, DeadlineError) as error:
             yield AttemptFinished(attempt=run.fail(error))
             return
         self.pace.observe(run.answer(completion))
-        if judge is not None:
+        # What was released stands; what the whole of it is worth is only worth knowing for free.
+        if judge is not None and (run.current.commit is None or free(judge)):
             await self._judge(run, judge, completion)
+
+    def _look(self, run: Run, step: Step) -> EarlyLook | None:
+        """The look at the answer's start that may release it, where that gains anything."""
+        name = step.commit and (step.commit.judge or step.judge)
+        # Nothing of a whole answer goes out early, and of n answers every one has to pass.
+        several = (run.request.params.get("n") or 1) != 1
+        if step.commit is None or not name or not run.live or several:
+            return None
+        return EarlyLook(step.commit, self.snapshot.judges[name], run.request, step.tier)
+
+    @staticmethod
+    async def _listen(
+        run: Run, call: Call, request: ChatRequest, look: EarlyLook | None
+    ) -> AsyncGenerator[Delta]:
+        """Take in an answer; what goes out of it before it is whole."""
+        stream, tier = call.tier.stream(request), call.tier.name
+        if run.seconds_left is not None:
+            stream = _in_time(run, stream)
+        try:
+            async with aclosing(stream) as chunks:
+                async for chunk in chunks:
+                    for choices in call.take(chunk):
+                        yield run.release(tier, chunk, choices)
+                    if look is not None and (said := await _said(look, chunk)) is not None:
+                        for delta in run.looked(look, said):
+                            yield delta
+        finally:
+            if look is not None:
+                look.cancel()
 
     @staticmethod
     async def _judge(run: Run, judge: Judge, completion: Completion) -> None:
@@ -194,6 +222,13 @@ class CascadeEngine:
             return None
         prices = self.snapshot.tiers[quote.tier].prices
         return self.baseline.cost(quote, prices, run.request, answer) if prices else None
+
+
+async def _said(look: EarlyLook, chunk: Chunk) -> Verdict | JudgeError | None:
+    try:
+        return await look.after(chunk)
+    except JudgeError as error:
+        return error
 
 
 async def _in_time(run: Run, stream: AsyncGenerator[Chunk]) -> AsyncGenerator[Chunk]:

@@ -6,7 +6,7 @@ answer, a failure, a client that leaves, a bug) there is a result to audit.
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +14,8 @@ from cascade import posterior
 from cascade.answers import characters, presented
 from cascade.call import Call
 from cascade.candidates import Candidates
+from cascade.commit import Commit
+from cascade.early import EarlyLook
 from cascade.errors import (
     BackendError,
     BackendRefusedError,
@@ -21,6 +23,7 @@ from cascade.errors import (
     BudgetError,
     CascadeError,
     DeadlineError,
+    EstimatorError,
     JudgeError,
     NoAnswerError,
     NoFitError,
@@ -85,6 +88,7 @@ class Run:
     _call: Call | None = None
     _held: dict[int, Call] = field(default_factory=dict)
     _answering: int = -1
+    _estimating: tuple[str, float] | None = None
     _judging_since: float | None = None
 
     def __post_init__(self) -> None:
@@ -118,6 +122,30 @@ class Run:
         """Leave out the tiers whose next call does not fit into what the client allows."""
         if self.request.budget is not None:
             self.candidates.hold_to(self.request.budget, self.attempts, self.elapsed)
+
+    def estimating(self, asks: str | None) -> None:
+        """The estimator is at work; asks is the tier whose model it asks, if it asks one."""
+        self._estimating = None if asks is None else (asks, self.elapsed)
+
+    def estimated(self, cost: Cost | None, error: EstimatorError | None = None) -> None:
+        """The estimator is done or has failed; what it asked a model is an attempt of its own."""
+        failed: dict[str, Any] = {}
+        if error is not None:
+            failed = {"outcome": Outcome.ESTIMATE_ERROR, "error": failure(error)}
+            failed |= {"usage_estimated": error.estimated}
+        self._estimate_attempt(cost=cost, **failed)
+
+    def _estimate_attempt(self, **known: Any) -> None:
+        asked, self._estimating = self._estimating, None
+        if asked is not None:
+            tier, since = asked
+            self._aside(
+                Kind.ESTIMATE,
+                Step(tier=tier),
+                "says before any call which tier will do",
+                since,
+                known,
+            )
 
     def start(self, step: Step, tier: ModelTier, *, held: bool) -> Call:
         """A tier is about to be asked; its answer waits for a judge or goes out as it comes."""
@@ -164,6 +192,33 @@ class Run:
             )
         return self.current
 
+    def looked(self, look: EarlyLook, said: Verdict | JudgeError) -> Iterator[Delta]:
+        """A judge looked at the start of the answer: the pieces to release if it was sure."""
+        rule, call = look.rule, self._under_way()
+        verdict, error = (None, said) if isinstance(said, JudgeError) else (said, None)
+        score = verdict.score if verdict else None
+        sure = rule.met_by(score)
+        outcome = Outcome.ACCEPTED if sure else Outcome.REJECTED
+        step = replace(self.current.step, judge=rule.judge or self.current.step.judge, commit=None)
+        known = {
+            "outcome": Outcome.JUDGE_ERROR if error else outcome,
+            "verdict": verdict,
+            "threshold": rule.at,
+            "error": failure(error) if error else None,
+            "cost": said.cost,
+        }
+        reason = (
+            f"looks at the first {rule.after_tokens} tokens of attempt {self._answering}, to "
+            f"release it from {rule.at:.3f} on: {'released' if sure else 'held'}"
+        )
+        self._aside(Kind.JUDGE, step, reason, look.began - self._began, known)
+        if score is not None and sure:
+            note = Commit(judge=str(step.judge), tokens=rule.after_tokens, score=score, at=rule.at)
+            self._set(commit=note)
+            del self._held[self._answering]
+            for chunk, choices in call.let_go():
+                yield self.release(step.tier, chunk, choices)
+
     def judging(self) -> None:
         """A judge looks at the answer."""
         self._judging_since = self.elapsed
@@ -185,12 +240,19 @@ class Run:
         since, self._judging_since = self._judging_since, None
         if since is None:
             raise AssertionError("no judge was asked")
+        reason = f"judges attempt {self._answering}"
+        self._aside(Kind.JUDGE, self.current.step, reason, since, known)
+
+    def _aside(
+        self, kind: Kind, step: Step, reason: str, since: float, known: Mapping[str, Any]
+    ) -> None:
+        """What was done beside the calls for an answer, at its end."""
         self.attempts.append(
             Attempt(
                 index=len(self.attempts),
-                kind=Kind.JUDGE,
-                step=self.current.step,
-                reason=f"judges attempt {self._answering}",
+                kind=kind,
+                step=step,
+                reason=reason,
                 started=since,
                 seconds=self.elapsed - since,
                 **known,
@@ -220,6 +282,9 @@ class Run:
     def interrupted(self, error: BaseException) -> CascadeResult:
         """The result when the client left, the service stops, or there is a bug."""
         left = isinstance(error, GeneratorExit | asyncio.CancelledError)
+        self._estimate_attempt(
+            outcome=Outcome.CANCELLED if left else Outcome.ESTIMATE_ERROR, cost=None
+        )
         if self._judging_since is not None:
             self._judge_attempt(
                 outcome=Outcome.CANCELLED if left else Outcome.JUDGE_ERROR, cost=None
@@ -267,7 +332,7 @@ class Run:
 
     def _no_answer(self) -> CascadeError:
         left_out = self.candidates.why()
-        if not self.attempts and left_out:
+        if self._answering < 0 and left_out:
             if self.candidates.over_budget:
                 return BudgetError(f"the budget is too small for any call: {left_out}")
             return NoFitError(f"no tier can serve this request: {left_out}")
@@ -309,7 +374,7 @@ class Run:
 
 def _asked_a_model(attempt: Attempt) -> bool:
     """A judge that costs nothing for sure has asked none."""
-    return attempt.kind is Kind.ANSWER or attempt.cost is None or attempt.cost.total > 0
+    return attempt.kind is not Kind.JUDGE or attempt.cost is None or attempt.cost.total > 0
 
 
 def _length(answer: Completion | None) -> int:

@@ -1,21 +1,15 @@
-"""How judges ask models: priced by the tier's card, and every failure with what it cost."""
+"""How judges ask models: every failure is a judge's, with what it cost."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass
 
-from cascade.errors import BackendError, BackendProtocolError, ConfigError, JudgeError
+from cascade.asking import calls
+from cascade.asking.calls import Asked
+from cascade.errors import BackendError, JudgeError
 from cascade.tiers import ModelTier
-from cascade.types import FREE, ChatRequest, Completion, Cost, total
+from cascade.types import FREE, ChatRequest, Completion, total
 
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a model answered and what that cost; None when it is unknown."""
-
-    completion: Completion
-    cost: Cost | None
+__all__ = ["Asked", "answering", "ask", "ask_all"]
 
 
 async def ask(tier: ModelTier, request: ChatRequest) -> Asked:
@@ -24,29 +18,21 @@ async def ask(tier: ModelTier, request: ChatRequest) -> Asked:
     Raises:
         JudgeError: it failed; has what the call cost.
     """
-    completion = None
     try:
-        async with aclosing(tier.stream(request)) as chunks:
-            async for chunk in chunks:
-                completion = chunk.completion or completion
-        if completion is None:
-            raise BackendProtocolError("the stream ended without a completion")
+        return await calls.ask(tier, request)
     except BackendError as error:
         raise JudgeError(
-            f"{tier.name} could not be asked: {error.message}",
-            cost=None if error.may_have_cost else FREE,
+            f"{tier.name} could not be asked: {error.message}", cost=calls.cost_of(error)
         ) from error
-    cost = None if completion.unreported_tries else tier.price(completion.usage)
-    return Asked(completion, cost)
 
 
-async def ask_all(calls: Sequence[tuple[ModelTier, ChatRequest]]) -> list[Asked]:
+async def ask_all(questions: Sequence[tuple[ModelTier, ChatRequest]]) -> list[Asked]:
     """Ask all at once.
 
     Raises:
         JudgeError: one of them failed; has what all of them cost.
     """
-    outcomes = await asyncio.gather(*(ask(*call) for call in calls), return_exceptions=True)
+    outcomes = await asyncio.gather(*(ask(*each) for each in questions), return_exceptions=True)
     failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
     for failure in failures:
         if not isinstance(failure, JudgeError):
@@ -55,18 +41,6 @@ async def ask_all(calls: Sequence[tuple[ModelTier, ChatRequest]]) -> list[Asked]
         costs = [o.cost for o in outcomes if isinstance(o, JudgeError | Asked)]
         raise JudgeError(str(failures[0]), cost=total(costs)) from failures[0]
     return [outcome for outcome in outcomes if isinstance(outcome, Asked)]
-
-
-def tier_named(tiers: Mapping[str, ModelTier], name: str, option: str) -> ModelTier:
-    """The tier that an option names.
-
-    Raises:
-        ConfigError: there is none of that name.
-    """
-    if name not in tiers:
-        known = ", ".join(tiers) or "none"
-        raise ConfigError(f"there is no tier {name!r}; there are: {known}", param=option)
-    return tiers[name]
 
 
 def answering(tiers: Mapping[str, ModelTier], completion: Completion) -> ModelTier:

@@ -12,9 +12,9 @@ import textwrap
 import warnings
 from typing import Final
 
+from cascade.conversation import last_ask
 from cascade.errors import ConfigError
 from cascade.types import ChatRequest, Completion, Json, Verdict
-from judges.conversation import last_ask
 from judges.sandbox import Isolation, RunResult, run_python
 
 _BLOCK: Final = re.compile(

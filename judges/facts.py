@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from cascade.conversation import last_ask, text_of
 from cascade.types import ChatRequest, Completion
-from judges.conversation import last_ask, text_of
 
 
 def request_facts(request: ChatRequest) -> Mapping[str, Any]:
@@ -30,7 +30,7 @@ def request_facts(request: ChatRequest) -> Mapping[str, Any]:
             },
             "ask": ask,
             "ask_length": len(ask),
-            "length": sum(len(text_of(message)) for message in request.messages),
+            "length": sum(len(text_of(message.get("content"))) for message in request.messages),
             "messages": len(request.messages),
             "json": form.get("type") in {"json_object", "json_schema"},
         }

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+from cascade.conversation import last_ask, text_of
 from cascade.types import ChatRequest
-from judges.conversation import last_ask, text_of
 
 NAMES: Final[Mapping[str, str]] = {
     "english": "en",
@@ -75,7 +75,11 @@ _HARDLY: Final = 0.15
 def asked_language(request: ChatRequest) -> str | None:
     """The language that the last ask, or else a system message, says to answer in, as "de"."""
     texts = [last_ask(request.messages)]
-    texts += [text_of(m) for m in request.messages if m.get("role") in {"system", "developer"}]
+    texts += [
+        text_of(m.get("content"))
+        for m in request.messages
+        if m.get("role") in {"system", "developer"}
+    ]
     for text in texts:
         if found := _ASKED.findall(text):
             return NAMES[found[-1].lower()]

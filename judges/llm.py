@@ -2,20 +2,21 @@
 
 Probabilities are steadier than the label alone, and much steadier than a confidence in words. Any
 tier can be the judge; its price card says what that cost. What the judged text says to the judge is
-kept from it as well as `judges.prompts` can; docs/judges.md has how often it fails.
+kept from it as well as `cascade.asking.prompts` can; docs/judges.md has how often it fails.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
+from cascade.asking.calls import for_a_label, tier_named
+from cascade.asking.labels import read_label
+from cascade.asking.prompts import conversation, delimited
 from cascade.errors import ConfigError, JudgeError
 from cascade.tiers import ModelTier
 from cascade.types import FREE, ChatRequest, Completion, Cost, Json, Verdict, total
-from judges.asking import Asked, answering, ask, ask_all, tier_named
+from judges.asking import Asked, answering, ask, ask_all
 from judges.conversation import answer_text
-from judges.labels import LabelReading, read_label
-from judges.prompts import conversation, delimited
 from judges.rubrics import load
 
 Mode = Literal["pointwise", "pairwise", "reference", "p_true"]
@@ -27,9 +28,6 @@ RUBRICS: Final[Mapping[str, str]] = {
     "p_true": "p_true",
 }
 """The rubric of each mode, unless another is configured."""
-
-_LABEL_TOKENS: Final = 2
-"""One for the label, one for a blank before it."""
 
 
 class LlmJudge:
@@ -137,14 +135,8 @@ class LlmJudge:
         self, request: ChatRequest, completion: Completion, pieces: Mapping[str, str]
     ) -> tuple[ModelTier, ChatRequest]:
         tier = self._tier or answering(self._tiers, completion)
-        params: dict[str, Any] = {"temperature": 0, "max_tokens": _LABEL_TOKENS}
-        if tier.capabilities is None or "logprobs" in tier.capabilities:
-            params |= {"logprobs": True, "top_logprobs": self._top_logprobs}
         messages = delimited(self._rubric, pieces)
-        asked = ChatRequest(
-            id=f"{request.id}-{self.name}", messages=messages, params=params, tenant=request.tenant
-        )
-        return tier, asked
+        return tier, for_a_label(tier, request, self.name, messages, self._top_logprobs)
 
     def _verdict(self, asked: Sequence[Asked], spent: Cost | None) -> Verdict:
         """From one answer, or from two of which the second saw the pair the other way round."""
@@ -155,7 +147,7 @@ class LlmJudge:
             wrote = asked[readings.index(None)].completion.text[:40]
             reason = f"the judge model wrote {wrote!r}, none of its labels"
             return Verdict(judge=self.name, score=None, reason=reason, cost=cost)
-        scores = [self._worth(reading) for reading in known]
+        scores = [self._rubric.expected(reading.probabilities) for reading in known]
         if len(scores) > 1:
             scores[1] = 1.0 - scores[1]
         score = sum(scores) / len(scores)
@@ -167,11 +159,8 @@ class LlmJudge:
         likeliest = max(known[0].probabilities, key=lambda label: known[0].probabilities[label])
         return Verdict(
             judge=self.name,
-            score=min(1.0, max(0.0, score)),
+            score=score,
             features=features,
             reason=f"{asked[0].completion.model} says {likeliest}, {score:.3f} in expectation",
             cost=cost,
         )
-
-    def _worth(self, reading: LabelReading) -> float:
-        return sum(p * self._rubric.worth(label) for label, p in reading.probabilities.items())

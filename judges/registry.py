@@ -4,6 +4,7 @@ from typing import Final
 
 JUDGES: Final = {
     "agreement": "judges.agreement:AgreementJudge",
+    "asked": "judges.asked:AskedJudge",
     "code": "judges.code:CodeJudge",
     "expected": "judges.expected:ExpectedJudge",
     "format": "judges.format:FormatJudge",

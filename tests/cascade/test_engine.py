@@ -227,6 +227,7 @@ async def test_the_cold_premium_is_what_a_warm_prompt_would_have_saved():
 
 class Failing:
     name = "failing"
+    asks = None
 
     def estimate(self, requests):
         raise EstimatorError("no model")

@@ -5,7 +5,6 @@ import pytest
 from cascade.errors import ConfigError
 from cascade.types import ChatRequest
 from classifiers.heuristic import HeuristicEstimator
-from classifiers.text import last_ask
 
 TIERS = {"small": [0.9, 0.3], "large": [0.97, 0.6]}
 
@@ -46,16 +45,50 @@ def test_ends_that_are_no_probabilities_are_refused(ends):
         HeuristicEstimator(tiers={"small": ends})
 
 
+def beliefs_of(*texts, **fields):
+    roles = ["user", "assistant"]
+    messages = [{"role": roles[i % 2], "content": text} for i, text in enumerate(texts)]
+    return estimate(ChatRequest(id="r", messages=messages, **fields))
+
+
+def test_two_words_after_a_hard_ask_look_as_hard():
+    hard = "Refactor the parser step by step: it must handle each case without recursion."
+    after = beliefs_of(hard, "All tests pass.", "commit it").features["difficulty"]
+    assert after > beliefs_of("Name a colour.", "Blue.", "commit it").features["difficulty"]
+    assert after >= beliefs_of(hard).features["difficulty"]
+
+
+def test_an_easy_ask_after_a_hard_one_looks_easy():
+    easy = beliefs_of("Prove step by step that pi is irrational.", "Done.", "Name three colours.")
+    assert easy.features["steps"] == 0.0
+
+
+def test_a_session_that_had_to_go_up_looks_harder():
+    request = ChatRequest(id="r", messages=[{"role": "user", "content": "Name a colour."}])
+    up = ChatRequest(id="r", messages=request.messages, escalation=0.5)
+    assert estimate(up).mean["small"] < estimate(request).mean["small"]
+
+
 @pytest.mark.parametrize(
-    ("messages", "ask"),
+    ("easy", "hard"),
     [
-        ([], ""),
-        ([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "a"),
-        ([{"role": "user", "content": "a"}, {"role": "user", "content": "  "}], "a"),
-        ([{"role": "user", "content": [{"type": "text", "text": "p"}, {"type": "x"}]}], "p"),
-        ([{"role": "user", "content": "a"}, {"role": "tool", "content": "result"}], "a"),
-        ([{"role": "user", "content": None}], ""),
+        ("색깔 하나를 말해 주세요.", "루트 2가 무리수임을 단계별로 증명해 주세요."),
+        ("12 더하기 5는?", "312 곱하기 845는?"),
+        ("고양이에 대한 시를 써 줘", "고양이에 대한 시를 반드시 네 줄로, 조사 없이, 정확히 써 줘"),
     ],
 )
-def test_the_last_human_ask_is_what_is_looked_at(messages, ask):
-    assert last_ask(messages) == ask
+def test_korean_wording_counts_too(easy, hard):
+    assert difficulty(easy) < difficulty(hard)
+
+
+def test_what_is_looked_at_can_be_configured():
+    estimator = HeuristicEstimator(tiers=TIERS, text={"turns": 0, "context_tokens": 0})
+    messages = [{"role": "user", "content": "Prove it."}, {"role": "user", "content": "go on"}]
+    (beliefs,) = asyncio.run(estimator.estimate([ChatRequest(id="r", messages=messages)]))
+    assert beliefs.features["steps"] == 0.0
+
+
+def test_an_option_of_the_extraction_that_is_not_known_is_refused():
+    with pytest.raises(ConfigError) as caught:
+        HeuristicEstimator(tiers=TIERS, text={"window": 3})
+    assert caught.value.param == "text.window"

@@ -14,12 +14,12 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from cascade.asking.labels import read_label
+from cascade.asking.prompts import conversation, delimited
 from cascade.backends.openai_http import OpenAIHttpBackend
 from cascade.tiers import ModelTier
 from cascade.types import ChatRequest, Json
 from judges.asking import ask
-from judges.labels import read_label
-from judges.prompts import conversation, delimited
 from judges.rubrics import FOLDER, Rubric, load
 from tests.real_models import LARGE, SMALL, running
 

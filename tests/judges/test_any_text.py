@@ -3,12 +3,12 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cascade.asking.labels import read_label
 from cascade.types import ChatRequest, Choice, Completion
 from judges.code import python_of
 from judges.expected import ExpectedJudge
 from judges.finals import final_answer, normalised
 from judges.format import FormatJudge
-from judges.labels import read_label
 from judges.language import NAMES, foreign
 from judges.speech import refusal, repetition
 

@@ -149,7 +149,7 @@ def test_an_option_that_cannot_work_is_refused():
         "panel": {"members": []},
         "rules": {"reject": []},
     }
-    without_options = {"working"}
+    without_options = {"asked", "working"}
     assert wrong.keys() | without_options == JUDGES.keys()
     for kind, option in wrong.items():
         with pytest.raises(ConfigError):

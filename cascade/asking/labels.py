@@ -1,4 +1,4 @@
-"""What a judge model answers with one label: the probability of each, or the one that it wrote."""
+"""What a model answers with one label: the probability of each, or the one that it wrote."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ LEAST_MASS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class LabelReading:
-    """A judge model's answer.
+    """A model's answer.
 
     Attributes:
         probabilities: by label, summing to 1.

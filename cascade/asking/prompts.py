@@ -1,4 +1,4 @@
-"""What a judge model is shown, so that the judged text cannot speak to it as its user.
+"""What a model is shown that is asked about a text, so that the text cannot speak as its user.
 
 Every piece stands between two lines with a marker that is made from the piece and those before it:
 a text would have to hold a hash of itself to close its own piece, so it cannot, and yet the same
@@ -10,9 +10,9 @@ The order keeps what changes least in front, for the sake of the server's prefix
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
+from cascade.asking.rubric import Rubric
+from cascade.conversation import cut, turns
 from cascade.types import ChatRequest, Json
-from judges.conversation import cut, turns
-from judges.rubrics import Rubric
 
 MARKER_DIGITS = 16
 SYSTEM_CHARACTERS = 1500

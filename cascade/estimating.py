@@ -1,0 +1,59 @@
+"""What is believed of the tiers before any call: the estimator's word, or the prior without one.
+
+An estimator that fails, or takes longer than the request may, never fails the request: the prior is
+used and flagged. One that asks a model is booked like any other call.
+"""
+
+import asyncio
+from dataclasses import replace
+
+from cascade import posterior
+from cascade.errors import EstimatorError
+from cascade.protocols import DifficultyEstimator
+from cascade.run import Run
+from cascade.snapshot import Snapshot
+from cascade.types import FREE, Beliefs
+
+
+async def estimate(run: Run, snapshot: Snapshot) -> Beliefs:
+    """The beliefs that a request starts with, and on them how its session fared lately."""
+    beliefs = await _beliefs(run, snapshot)
+    if not run.request.session:
+        return beliefs
+    features = {**beliefs.features, "escalation": run.request.escalation}
+    return replace(beliefs, features=features)
+
+
+async def _beliefs(run: Run, snapshot: Snapshot) -> Beliefs:
+    estimator = run.arm.estimator
+    if estimator is None:
+        return posterior.prior(snapshot.tiers, "no_estimator")
+    asks = estimator.asks
+    if asks is not None and asks in snapshot.ruled_out(run.request):
+        return posterior.prior(snapshot.tiers, "fallback")  # it must not see the request at all
+    run.estimating(asks)
+    try:
+        beliefs = await _in_time(run, estimator)
+    except EstimatorError as error:
+        run.estimated(error.cost, error)
+        return posterior.prior(snapshot.tiers, "fallback")
+    run.estimated(beliefs.cost)
+    return beliefs
+
+
+async def _in_time(run: Run, estimator: DifficultyEstimator) -> Beliefs:
+    """Its beliefs.
+
+    Raises:
+        EstimatorError: it has none, or not before the time allowed was over.
+    """
+    limit = asyncio.timeout(run.seconds_left)
+    try:
+        async with limit:
+            return (await estimator.estimate([run.request]))[0]
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        spent = FREE if estimator.asks is None else None
+        message = "the time allowed was over before there was an estimate"
+        raise EstimatorError(message, cost=spent) from None
