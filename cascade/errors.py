@@ -36,7 +36,7 @@ caught as one.
 import math
 from typing import ClassVar
 
-from cascade.types import Cost
+from cascade.types import FREE, Cost
 
 
 class CascadeError(Exception):
@@ -143,9 +143,19 @@ class StreamBrokenError(CascadeError):
 
 
 class EstimatorError(CascadeError):
-    """The estimator could not estimate."""
+    """The estimator could not estimate.
+
+    Attributes:
+        cost: what it spent; None when that is not known.
+        estimated: the cost is what a call that did not end is expected to have used.
+    """
 
     code = "estimator_failed"
+
+    def __init__(self, message: str, *, cost: Cost | None = FREE, estimated: bool = False) -> None:
+        super().__init__(message)
+        self.cost = cost
+        self.estimated = estimated
 
 
 class JudgeError(CascadeError):

@@ -76,6 +76,10 @@ class Judge(Protocol):
         name: how verdicts and the audit log call it.
         needs: request parameters without which it cannot tell, e.g. {"logprobs": True}; the engine
             adds them upstream and takes what they bring out of the client's answer.
+
+    A judge may also have `growing = True` when it can look at an answer that is still coming in, at
+    once and without asking a model (early commit asks no other), and `free = True` when it neither
+    asks a model nor starts a process, so that also what was released already is judged.
     """
 
     name: str
@@ -91,9 +95,15 @@ class Judge(Protocol):
 
 
 class DifficultyEstimator(Protocol):
-    """Says before any call how likely each tier's answer is acceptable."""
+    """Says before any call how likely each tier's answer is acceptable.
+
+    Attributes:
+        name: how the audit log calls it.
+        asks: the tier whose model it asks; None when it asks none.
+    """
 
     name: str
+    asks: str | None
 
     async def estimate(self, requests: Sequence[ChatRequest]) -> list[Beliefs]:
         """One Beliefs a request, in order; the same for each as if it were the only one.
@@ -105,15 +115,17 @@ class DifficultyEstimator(Protocol):
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors whose nearness is nearness in meaning.
+    """Turns texts into vectors whose nearness is nearness in meaning."""
 
-    Attributes:
-        model: identifies the model and its weights: vectors of different models do not compare.
-        dimensions: of a vector.
-    """
+    @property
+    def model(self) -> str:
+        """The model and its weights: vectors of different models do not compare."""
+        ...
 
-    model: str
-    dimensions: int
+    @property
+    def dimensions(self) -> int:
+        """Of a vector."""
+        ...
 
     async def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """Vectors of unit length, of shape (texts, dimensions), in order.

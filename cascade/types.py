@@ -13,6 +13,9 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from cascade.commit import Commit, CommitRule
+from cascade.embedding import Embedding
+
 Json = Mapping[str, Any]
 """A JSON object as it came over the wire."""
 
@@ -21,6 +24,7 @@ class Kind(StrEnum):
     """What an attempt was made for."""
 
     ANSWER = "answer"
+    ESTIMATE = "estimate"
     JUDGE = "judge"
     SAMPLE = "sample"
     SHADOW = "shadow"
@@ -33,6 +37,7 @@ class Outcome(StrEnum):
     ACCEPTED = "accepted"
     REJECTED = "rejected"
     BACKEND_ERROR = "backend_error"
+    ESTIMATE_ERROR = "estimate_error"
     JUDGE_ERROR = "judge_error"
     INVALID = "invalid"
     CANCELLED = "cancelled"
@@ -184,8 +189,8 @@ class Completion:
         usage: tokens by bucket.
         partial: True when the stream ended before the model did.
         tries: how often the upstream was asked for it.
-        unreported_tries: failed tries before this answer that may have been billed and did not say
-            for what; with any, what the call cost is unknown.
+        unreported_tries: failed tries before it that may have been billed; with any, nobody knows
+            what it cost.
     """
 
     choices: Sequence[Choice]
@@ -242,6 +247,7 @@ class Beliefs:
         covariance: of the probabilities, by pair of tier names; None when not estimated.
         flags: what a policy or an analyst must know of it ("out_of_domain", "fallback").
         features: what the estimate was made from, for the audit log.
+        embedding: of what was classified, for the audit log where it is to keep that.
         cost: of the estimate itself; None when it is unknown.
     """
 
@@ -249,6 +255,7 @@ class Beliefs:
     covariance: Mapping[tuple[str, str], float] | None = None
     flags: frozenset[str] = frozenset()
     features: Mapping[str, float] = field(default_factory=dict)
+    embedding: Embedding | None = None
     cost: Cost | None = FREE
 
 
@@ -283,8 +290,7 @@ class Verdict:
     Attributes:
         judge: the judge's name.
         score: in [0, 1], higher is better; None means that the judge cannot tell.
-        others: what it says of tiers that did not give this answer: P(their answer would be
-            acceptable), by tier.
+        others: of tiers that did not give this answer, P(theirs would be acceptable), by tier.
         features: numbers the score came from.
         final: no further judge needs to be asked.
         reason: one sentence for the person who reads the audit log.
@@ -305,14 +311,6 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommitRule:
-    """Releases a growing answer once its judge is sure: after so many tokens, at this score."""
-
-    after_tokens: int
-    at: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One call a policy wants: the tier, the judge of its answer (None: accept unseen)."""
 
@@ -329,8 +327,7 @@ class Plan:
         steps: calls still to make, the next one first.
         reason: one sentence, with the numbers it rests on.
         threshold: the score the last verdict was held against; None when there was none.
-        accept: index of the attempt whose answer is taken when there are no steps; None when
-            nothing answered.
+        accept: index of the attempt whose answer is taken; None with steps, or with no answer.
         degraded: the answer taken is less than the policy wanted.
     """
 
@@ -365,9 +362,9 @@ class Attempt:
         step: the step it carries out.
         reason: why the policy made it.
         threshold: the score its verdict was held against.
+        commit: how it was released while it grew; None when it was not.
         cost: None when it is unknown.
-        usage_estimated: the upstream did not say what the call used, so tokens and cost are what it
-            is estimated to have used by the time it was cut.
+        usage_estimated: nobody said what the call used; tokens and cost are what it probably did.
         started: seconds after the request began.
         seconds: how long it took.
         first_token_seconds: until the first piece of the answer; None when none came.
@@ -382,6 +379,7 @@ class Attempt:
     completion: Completion | None = None
     verdict: Verdict | None = None
     threshold: float | None = None
+    commit: Commit | None = None
     error: Failure | None = None
     cost: Cost | None = FREE
     cold_premium: Decimal | None = None
@@ -393,9 +391,5 @@ class Attempt:
     @property
     def answered(self) -> bool:
         """Whether it is an answer that came in whole."""
-        return (
-            self.kind is Kind.ANSWER
-            and self.completion is not None
-            and not self.completion.partial
-            and self.error is None
-        )
+        whole = self.completion is not None and not self.completion.partial
+        return self.kind is Kind.ANSWER and whole and self.error is None

@@ -1,5 +1,15 @@
-"""The difficulty estimators there are. A new one is a new file and a line here."""
+"""The difficulty estimators and embedding models there are. A new one is a line here."""
 
 from typing import Final
 
-ESTIMATORS: Final = {"heuristic": "classifiers.heuristic:HeuristicEstimator"}
+ESTIMATORS: Final = {
+    "heuristic": "classifiers.heuristic:HeuristicEstimator",
+    "learned": "classifiers.learned:LearnedEstimator",
+    "llm": "classifiers.llm:LlmEstimator",
+}
+
+EMBEDDERS: Final = {
+    "onnx": "classifiers.embedding:OnnxModel",
+    "sentence_transformers": "classifiers.embedding:SentenceTransformersModel",
+    "static": "classifiers.embedding:StaticModel",
+}

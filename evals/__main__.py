@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "collect": ("evals.commands.collect:collect", "Ask the models and judges each prompt once."),
     "show": ("evals.commands.show:show", "How right and how fast stored answers are."),
     "text": ("evals.commands.text:text", "How well answers are judged by their text alone."),
+    "static": ("evals.training.static:static", "Make static embeddings of a sentence encoder."),
     "regrade": ("evals.commands.regrade:regrade", "Score stored answers again."),
 }
 

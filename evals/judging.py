@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from cascade.asking.prompts import delimited
 from cascade.errors import BackendError, JudgeError
 from cascade.protocols import Backend, Judge
 from cascade.tiers import ModelTier
@@ -17,7 +18,6 @@ from evals.gather import Task, bind, drawn, since
 from evals.outcomes import Judgement
 from evals.outcomes_file import OutcomesFile
 from judges.llm import RUBRICS, LlmJudge, Mode
-from judges.prompts import delimited
 from judges.rubrics import load
 
 JUDGES: Final = ("p_true", "pointwise", "pairwise")

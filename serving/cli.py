@@ -13,6 +13,7 @@ COMMANDS: Final = {
     "models": ("serving.commands.models:models", "Fetch models and see how they are."),
     "audit": ("serving.commands.audit:audit", "Read the audit log."),
     "judges": ("evals.commands.judges:judges", "Fit a panel of judges and certify it."),
+    "train": ("evals.commands.train:train", "Learn which tier will do, from outcomes."),
     "config": ("serving.commands.config:config", "Check or show the configuration."),
     "db": ("serving.commands.db:db", "Create or check the audit database."),
     "version": ("serving.commands.version:version", "Print the version."),

@@ -42,10 +42,28 @@ class Server(Strict):
     idempotency: Idempotency = Idempotency()
 
 
-class Estimator(Open):
-    """A difficulty estimator; other keys go to its constructor."""
+class Embedder(Open):
+    """An embedding model; other keys go to its constructor.
+
+    Attributes:
+        most: texts that go through together.
+        cache_mib: memory for the vectors of texts seen before.
+    """
 
     type: str
+    most: int = Field(default=16, ge=1)
+    cache_mib: float = Field(default=32.0, ge=0)
+
+
+class Estimator(Open):
+    """A difficulty estimator; other keys go to its constructor.
+
+    Attributes:
+        embedder: name of the embedder whose vectors it looks at.
+    """
+
+    type: str
+    embedder: str | None = None
 
 
 class Judge(Open):
@@ -54,12 +72,14 @@ class Judge(Open):
     Attributes:
         members: names of the judges that it asks.
         of: name of the judge whose verdict it looks at.
+        embedder: name of the embedder that it compares texts with.
         calibration: a fitted map of its score.
     """
 
     type: str
     members: list[str] | None = None
     of: str | None = None
+    embedder: str | None = None
     calibration: Path | None = None
 
 
@@ -108,12 +128,19 @@ class Rule(Strict):
 
 
 class Audit(Strict):
-    """Where the audit log is kept. CASCADE_AUDIT_URL overrides the url."""
+    """Where the audit log is kept, and what of it. CASCADE_AUDIT_URL overrides the url.
+
+    Attributes:
+        embeddings: keep those of what was classified, so that `cascade train --from-audit` needs no
+            prompt text. About a kilobyte a request; much of a text can be guessed from its
+            embedding.
+    """
 
     url: str = "sqlite:///cascade.db"
     spill: Path | None = None
     spill_max_bytes: int = Field(default=1024**3, gt=0)
     flush_seconds: float = Field(default=0.2, gt=0)
+    embeddings: bool = False
 
 
 class Config(Strict):
@@ -121,6 +148,7 @@ class Config(Strict):
 
     server: Server = Server()
     tiers: dict[Name, Tier] = Field(min_length=1)
+    embedders: dict[Name, Embedder] = Field(default_factory=dict)
     estimators: dict[Name, Estimator] = Field(default_factory=dict)
     judges: dict[Name, Judge] = Field(default_factory=dict)
     policies: dict[Name, Policy] = Field(default_factory=dict)

@@ -14,9 +14,9 @@ from typing import Annotated, Any, Literal, TypeVar
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from cascade.conversation import text_of
 from cascade.errors import RequestError
 from cascade.types import ChatRequest, Json
-from classifiers.text import text_of
 from serving.control import FIELD, Control, control
 
 B = TypeVar("B", bound=BaseModel)

@@ -8,15 +8,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from cascade.asking.rubric import load as load_question
 from cascade.calibration import MonotoneMap, load_map
+from cascade.early import growing
 from cascade.errors import ConfigError
 from cascade.experiments import Arm, Experiment
 from cascade.policies.registry import POLICIES
-from cascade.protocols import DifficultyEstimator, Judge, RoutingPolicy
+from cascade.protocols import DifficultyEstimator, Embedder, Judge, RoutingPolicy
 from cascade.registry import load
 from cascade.snapshot import Snapshot
 from cascade.tiers import ModelTier
-from classifiers.registry import ESTIMATORS
+from classifiers.llm import FOLDER
+from classifiers.registry import EMBEDDERS, ESTIMATORS
 from judges.calibrated import CalibratedJudge
 from judges.fitted import Manifest
 from judges.panel import PanelJudge
@@ -37,7 +40,8 @@ class Wiring:
         config: what to build.
         base: folder that relative paths in the configuration start from.
         launched: by tier, `url` and `api_key` of the model servers that Cascade launches itself;
-            none to only check a configuration, for which they need not run.
+            none to only check a configuration, for which they need not run, and no embedding model
+            needs to be loaded.
     """
 
     def __init__(
@@ -48,9 +52,11 @@ class Wiring:
     ) -> None:
         self._config = config
         self._base = base
+        self._serves = launched is not None
         self._launched = launched or {}
         self._maps: dict[str, MonotoneMap] = {}
         self._tiers: dict[str, ModelTier] = {}
+        self._embedders: dict[str, Embedder] = {}
         self._judges: dict[str, Judge] = {}
         self._building: list[str] = []
         self._warnings: list[str] = []
@@ -68,30 +74,19 @@ class Wiring:
             name: build_tier(name, entry, self._launched.get(name))
             for name, entry in config.tiers.items()
         }
+        self._embedders = {n: self._embedder(n, entry) for n, entry in config.embedders.items()}
         for name in config.judges:
             self._judge(name, "judges")
         estimators = {name: self._estimator(name, e) for name, e in config.estimators.items()}
         arms = {name: self._policy_arm(name, e, estimators) for name, e in config.policies.items()}
         for name, arm in arms.items():
             self._check_steps(name, arm.policy, tiers)
-        fitted: dict[str, Any] = {n: [list(m.x), list(m.y)] for n, m in self._maps.items()}
-        fitted |= {
-            f"model of {n}": judge.model.digest
-            for n, judge in self._judges.items()
-            if isinstance(judge, PanelJudge) and judge.model is not None
-        }
-        fitted |= {f"price of {n}": repr(tiers[n].prices) for n in config.priced_by_map}
-        fitted |= {
-            f"rubric of {n}": repr(load_rubric(judge.options["rubric"], self._base))
-            for n, judge in config.judges.items()
-            if judge.options.get("rubric")
-        }
         with at("rules"):
             rules = TierRules(
                 [rule.model_dump(exclude_none=True) for rule in config.rules], list(tiers)
             )
         return Snapshot(
-            version=config.version(fitted),
+            version=config.version(self._fitted(estimators)),
             tiers=tiers,
             judges=self._judges,
             arms=arms,
@@ -99,6 +94,33 @@ class Wiring:
             warnings=tuple(self._warnings),
             **({"ruled_out": rules.removed} if config.rules else {}),
         )
+
+    def _fitted(self, estimators: Mapping[str, DifficultyEstimator]) -> dict[str, Any]:
+        """What can change a decision or a price and is not in the configuration itself."""
+        config = self._config
+        fitted: dict[str, Any] = {n: [list(m.x), list(m.y)] for n, m in self._maps.items()}
+        fitted |= {
+            f"model of {n}": judge.model.digest
+            for n, judge in self._judges.items()
+            if isinstance(judge, PanelJudge) and judge.model is not None
+        }
+        fitted |= {f"price of {n}": repr(self._tiers[n].prices) for n in config.priced_by_map}
+        fitted |= {
+            f"rubric of {n}": repr(load_rubric(judge.options["rubric"], self._base))
+            for n, judge in config.judges.items()
+            if judge.options.get("rubric")
+        }
+        fitted |= {
+            f"rubric of estimator {n}": repr(load_question(e.options["rubric"], self._base, FOLDER))
+            for n, e in config.estimators.items()
+            if e.options.get("rubric")
+        }
+        fitted |= {
+            f"model of estimator {n}": each.digest
+            for n, each in estimators.items()
+            if hasattr(each, "digest")
+        }
+        return fitted
 
     def _refuse_shared_names(self) -> None:
         config = self._config
@@ -167,6 +189,7 @@ class Wiring:
             ]
         if entry.of is not None:
             ours["of"] = self._judge(entry.of, f"{here}.of")
+        ours |= self._embedder_of(entry, here)
         for option in ours.keys() - takes:
             raise ConfigError(
                 f"unknown key: {entry.type} does not take it", param=f"{here}.{option}"
@@ -174,11 +197,49 @@ class Wiring:
         offered = {"tiers": self._tiers, "base": self._base}
         return ours | {option: value for option, value in offered.items() if option in takes}
 
+    def _embedder(self, name: str, entry: cfg.Embedder) -> Embedder:
+        from classifiers.embedder import BatchedEmbedder  # noqa: PLC0415 - numpy, if it is used
+
+        where = f"embedders.{name}"
+        with at(f"{where}.type"):
+            factory = load(EMBEDDERS, "embedder", entry.type)
+        takes = inspect.signature(factory).parameters
+        ours = {"base": self._base} if "base" in takes else {}
+        model = build(factory, where, entry.options, ours)
+        if self._serves:
+            with at(where):
+                model.load()
+        return BatchedEmbedder(model, most=entry.most, cache_mib=entry.cache_mib)
+
+    def _embedder_of(self, entry: cfg.Judge | cfg.Estimator, where: str) -> dict[str, Embedder]:
+        """The embedder that an entry names, if it names one."""
+        if entry.embedder is None:
+            return {}
+        if entry.embedder not in self._embedders:
+            message = _missing("embedder", entry.embedder, self._config.embedders)
+            raise ConfigError(message, param=f"{where}.embedder")
+        return {"embedder": self._embedders[entry.embedder]}
+
     def _estimator(self, name: str, entry: cfg.Estimator) -> DifficultyEstimator:
         where = f"estimators.{name}"
         with at(f"{where}.type"):
             factory = load(ESTIMATORS, "estimator", entry.type)
-        estimator: DifficultyEstimator = build(factory, where, entry.options, {"name": name})
+        takes = inspect.signature(factory).parameters
+        offered = {
+            "name": name,
+            "served": self._tiers,
+            "base": self._base,
+            "models": {tier: each.served_model for tier, each in self._config.tiers.items()},
+        }
+        ours = {option: value for option, value in offered.items() if option in takes}
+        ours |= self._embedder_of(entry, where)
+        if "embedder" in ours.keys() - takes:
+            raise ConfigError(
+                f"unknown key: {entry.type} does not take it", param=f"{where}.embedder"
+            )
+        estimator: DifficultyEstimator = build(factory, where, entry.options, ours)
+        for warning in getattr(estimator, "warnings", ()):
+            self._warnings.append(f"estimator {name}: {warning}")
         for tier in entry.options.get("tiers", ()):
             if tier not in self._config.tiers:
                 message = _missing("tier", tier, self._config.tiers)
@@ -202,18 +263,36 @@ class Wiring:
         self, name: str, policy: RoutingPolicy, tiers: Mapping[str, ModelTier]
     ) -> None:
         where = f"policies.{name}"
-        for step in policy.steps:
+        for i, step in enumerate(policy.steps):
             if step.tier not in tiers:
                 raise ConfigError(_missing("tier", step.tier, tiers), param=where)
-            if step.judge is None:
-                continue
-            needs = self._judge(step.judge, where).needs
-            if "logprobs" in needs and "logprobs" not in (tiers[step.tier].capabilities or ()):
-                raise ConfigError(
-                    f"judge {step.judge} needs log probabilities, which tier {step.tier} does not "
-                    f"give (add logprobs to its capabilities if it does)",
-                    param=where,
-                )
+            if step.judge is not None:
+                self._check_judge(step.judge, tiers[step.tier], where)
+            if step.commit is not None:
+                here, name = f"{where}.steps.{i}.commit", str(step.commit.judge or step.judge)
+                self._check_judge(name, tiers[step.tier], here)
+                self._refuse_unless_growing(name, here)
+
+    def _check_judge(self, name: str, tier: ModelTier, where: str) -> None:
+        needs = self._judge(name, where).needs
+        if "logprobs" in needs and "logprobs" not in (tier.capabilities or ()):
+            raise ConfigError(
+                f"judge {name} needs log probabilities, which tier {tier.name} does not "
+                f"give (add logprobs to its capabilities if it does)",
+                param=where,
+            )
+
+    def _refuse_unless_growing(self, name: str, where: str) -> None:
+        if growing(self._judge(name, where)):
+            return
+        members = self._config.judges[name].members or ()
+        unable = [member for member in members if not growing(self._judge(member, where))]
+        raise ConfigError(
+            f"judge {name} cannot look at an answer that is still growing"
+            f"{f' (its {unable[0]} cannot)' if unable else ''}; name one as `judge` that can: of "
+            "the type logprob, or a panel of nothing but such",
+            param=where,
+        )
 
     def _experiment(
         self, name: str, entry: cfg.Experiment, policies: Mapping[str, Arm]
@@ -239,9 +318,11 @@ class Wiring:
 def settings_of(entry: cfg.Judge) -> dict[str, Any]:
     """A judge's type and its options as they are in force, defaults included."""
     known = inspect.signature(load(JUDGES, "judge", entry.type)).parameters.values()
-    ours = {"name", "members", "of", "tiers", "base"}
+    ours = {"name", "members", "of", "embedder", "tiers", "base"}
     settings = {p.name: p.default for p in known if p.name not in ours} | entry.options
-    return {"type": entry.type, **settings}
+    # As JSON has them, which is what an artifact kept of them.
+    listed = {k: list(v) if isinstance(v, tuple) else v for k, v in settings.items()}
+    return {"type": entry.type, **listed}
 
 
 def _refuse_foreign(fitted_for: Mapping[str, Any], settings: Mapping[str, Any], whose: str) -> None:

@@ -6,7 +6,13 @@ from typing import Any
 
 import click
 
-EXTRAS = {"cel": "rules", "scipy": "fit", "sklearn": "fit", "openai": "evals"}
+EXTRAS = {
+    "cel": "rules",
+    "scipy": "fit",
+    "sklearn": "fit",
+    "openai": "evals",
+    "safetensors": "train",
+}
 """By a package that not every installation has, the extra that brings it."""
 
 

@@ -113,6 +113,7 @@ def _service(file: ConfigFile, fleet: Fleet) -> Service:
         engine_for(file.audit_url),
         file.path.parent / settings.spill if settings.spill else _spill_folder(file.audit_url),
         limits=Limits(flush_interval=settings.flush_seconds, spool_bytes=settings.spill_max_bytes),
+        embeddings=settings.embeddings,
     )
     engine = CascadeEngine(wire(file, launched), sink)
     fleet.listen(_Recovery(engine))

@@ -20,6 +20,7 @@ COLOURS = {
     "cancelled": "dim",
     "error": "red",
     "backend_error": "red",
+    "estimate_error": "red",
     "judge_error": "red",
     "invalid": "red",
 }

@@ -46,14 +46,23 @@ class Journal:
         spool: where batches go.
         limits: see Limits.
         written: called after each batch.
+        embeddings: keep those of what was classified.
     """
 
-    def __init__(self, spool: Spool, limits: Limits, written: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        spool: Spool,
+        limits: Limits,
+        written: Callable[[], None],
+        *,
+        embeddings: bool = False,
+    ) -> None:
         self.dropped = 0
         self.error: str | None = None
         self._spool = spool
         self._limits = limits
         self._written = written
+        self._embeddings = embeddings
         self._queue = deque[CascadeResult | Feedback]()
         self._lines = list[bytes]()  # encoded and not yet written
         self._taken = self._done = 0
@@ -146,12 +155,17 @@ class Journal:
             self._taken += len(taken)
         for item in taken:
             try:
-                self._lines.append(_line(item))
+                self._lines.append(self._line(item))
                 time.sleep(0)  # lets the event loop in, which shares the interpreter
             except Exception:
                 # A fault in one of them must not end the thread that all others depend on.
                 self.dropped += 1
                 logger.exception("request %s cannot be audited", _about(item))
+
+    def _line(self, item: CascadeResult | Feedback) -> bytes:
+        if isinstance(item, Feedback):
+            return encode(item)
+        return encode(audit.record(item, embeddings=self._embeddings))
 
     def _drop(self, item: CascadeResult | Feedback) -> None:
         self.dropped += 1
@@ -168,10 +182,6 @@ class Journal:
         if error != self.error:
             logger.error("%s", error)
         self.error = error
-
-
-def _line(item: CascadeResult | Feedback) -> bytes:
-    return encode(item if isinstance(item, Feedback) else audit.record(item))
 
 
 def _about(item: CascadeResult | Feedback) -> str:

@@ -63,6 +63,7 @@ class SqlAuditSink:
         spool: folder for rows on their way; several processes may share it.
         limits: see Limits.
         degraded_after: seconds that a row may wait before the state says so.
+        embeddings: keep the embeddings of what was classified, to train on later.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class SqlAuditSink:
         *,
         limits: Limits | None = None,
         degraded_after: float = 10.0,
+        embeddings: bool = False,
     ) -> None:
         self._limits = limits or Limits()
         self._degraded_after = degraded_after
@@ -79,7 +81,9 @@ class SqlAuditSink:
         self._answered = Answered()
         self._lookup = Lookup(engine)
         self._inserter = Inserter(self._spool, engine)
-        self._journal = Journal(self._spool, self._limits, self._inserter.hurry)
+        self._journal = Journal(
+            self._spool, self._limits, self._inserter.hurry, embeddings=embeddings
+        )
 
     def start(self) -> None:
         """Start the two threads; the database need not be there yet.

@@ -66,6 +66,7 @@ requests = Table(
     Column("beliefs", Document),
     Column("belief_flags", Document, nullable=False),
     Column("features", Document),
+    Column("embedding", Document),
     Column("cost_pico", BigInteger),
     Column("baseline_pico", BigInteger),
     Column("duration_ms", Double, nullable=False),

@@ -7,8 +7,13 @@ import pytest
 from cascade.registry import load
 from cascade.types import ChatRequest
 from classifiers.registry import ESTIMATORS
+from tests.engines import tier
+from tests.learning import WordVectors, artifact
 
-OPTIONS = {"heuristic": {"tiers": {"small": [0.9, 0.3], "large": [0.97, 0.6]}}}
+OPTIONS = {
+    "heuristic": {"tiers": {"small": [0.9, 0.3], "large": [0.97, 0.6]}},
+    "llm": {"tier": "small", "tiers": {"large": 0.9}, "served": {"small": tier("small", "yes")}},
+}
 
 
 def ask(content, **fields):
@@ -29,8 +34,14 @@ REQUESTS = [
 
 
 @pytest.fixture(params=sorted(ESTIMATORS))
-def estimator(request):
-    return load(ESTIMATORS, "estimator", request.param)(name="e", **OPTIONS[request.param])
+def estimator(request, tmp_path):
+    options = OPTIONS.get(request.param) or learned(tmp_path)
+    return load(ESTIMATORS, "estimator", request.param)(name="e", **options)
+
+
+def learned(folder):
+    pytest.importorskip("safetensors")
+    return {"artifact": artifact(folder), "base": folder, "embedder": WordVectors()}
 
 
 async def test_beliefs_are_probabilities_for_every_tier(estimator):

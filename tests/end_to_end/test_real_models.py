@@ -30,7 +30,8 @@ EXACT = {"temperature": 0, "max_tokens": 24}
 def served(tmp_path_factory):
     folder = tmp_path_factory.mktemp("default")
     shutil.copy(ROOT / "cascade.yaml", folder)
-    shutil.copytree(ROOT / "judges" / "artifacts", folder / "judges" / "artifacts")
+    for part in ("judges", "classifiers"):
+        shutil.copytree(ROOT / part / "artifacts", folder / part / "artifacts")
     cached = [ensure(model, home()) for model in CATALOGUE.values()]
     process = CascadeProcess(
         folder / "cascade.yaml",

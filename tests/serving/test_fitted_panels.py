@@ -79,6 +79,13 @@ def test_a_panel_that_does_not_fit_its_artifact_is_refused(tmp_path, manifest, c
         wired(tmp_path, **manifest)
 
 
+def test_an_option_that_is_a_pair_by_default_is_the_list_that_the_artifact_kept(tmp_path):
+    twice = CONFIG.replace("{type: logprob}", "{type: agreement}")
+    assert wired(tmp_path, twice, members={"sure": {"band": [0.3, 0.8]}}).warnings == ()
+    with pytest.raises(ConfigError, match=r"fitted for band \[0\.2, 0\.8\]"):
+        wired(tmp_path, twice, members={"sure": {"band": [0.2, 0.8]}})
+
+
 def test_an_artifact_that_is_not_there_names_its_line(tmp_path):
     with pytest.raises(ConfigError, match=r":6: judges\.sound.*none\.json: no such artifact"):
         wired(tmp_path, CONFIG.replace("sound.json", "none.json"))

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import Engine, select
 
 from cascade.audit import AuditRecord, record
+from cascade.embedding import Embedding
 from cascade.types import FREE, Beliefs
 from serving.store.rows import decode, encode, insert
 from serving.store.rows import record as from_rows
@@ -57,6 +58,14 @@ def round_trip(engine: Engine, given: AuditRecord) -> AuditRecord:
 def test_a_record_comes_back_as_it_went_in(engine: Engine, given: object) -> None:
     flat = record(given)  # type: ignore[arg-type]
     assert round_trip(engine, flat) == flat
+
+
+def test_an_embedding_is_kept_only_where_that_is_asked_for(engine: Engine) -> None:
+    vector = Embedding(model="m", vector=[0.5, -0.25])
+    done = result(beliefs=Beliefs(mean={"small": 0.5}, embedding=vector))
+    kept = round_trip(engine, record(done, embeddings=True)).embedding
+    assert kept == {"model": "m", "float16": "ADgAtA=="}
+    assert record(done).embedding is None
 
 
 def test_a_row_that_is_there_already_stays_as_it_is(engine: Engine) -> None:

@@ -1,0 +1,1 @@
+"""Fits models of difficulty: from outcomes to what the estimator `learned` applies."""
