@@ -8,20 +8,17 @@ on disk. With --write the tables replace those in docs/routing-quality.md.
 """
 
 import json
-import multiprocessing
-import os
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 from rich.console import Console
-from rich.progress import Progress
 
 from benchmarks.routing_quality.page import tables as tables_of
-from benchmarks.routing_quality.sections import SECTIONS, Job, baselines, jobs, run
-from benchmarks.routing_quality.tables import Tables, folder, load
+from benchmarks.routing_quality.sections import SECTIONS, baselines, jobs
+from benchmarks.routing_quality.tables import folder, load
+from benchmarks.routing_quality.workers import measured
 from cascade.errors import CascadeError
 from evals.files import require_folder, write_whole
 
@@ -29,10 +26,6 @@ PAGE: Final = Path(__file__).parents[2] / "docs" / "routing-quality.md"
 BEGIN: Final = "<!-- python -m benchmarks.routing_quality --write -->"
 END: Final = "<!-- end of routing quality -->"
 CACHE: Final = Path.home() / ".cache" / "cascade" / "embeddings"
-THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-
-_tables: list[Tables] = []
-"""Of a worker process, which is given them once."""
 
 
 @click.command()
@@ -63,7 +56,7 @@ def main(
             require_folder(json_path)
         found = folder(data)
         tables = load(found, cache)
-        records = [*baselines(tables, sections), *_measured(jobs(sections, seeds), tables, workers)]
+        records = [*baselines(tables, sections), *measured(jobs(sections, seeds), tables, workers)]
         if json_path:
             write_whole(json_path, json.dumps(records, indent=1) + "\n")
         text = tables_of(records)
@@ -72,32 +65,6 @@ def main(
             _write(text)
     except CascadeError as error:
         raise click.ClickException(str(error)) from None
-
-
-def _measured(todo: Sequence[Job], tables: Tables, workers: int) -> list[dict[str, Any]]:
-    """What comes out of each job, in the order of their names, whichever ends first."""
-    os.environ.update(dict.fromkeys(THREADS, "1"))
-    spawn = multiprocessing.get_context("spawn")
-    with (
-        Progress() as progress,
-        ProcessPoolExecutor(workers, spawn, _keep, (tables,)) as pool,
-    ):
-        bar = progress.add_task("Fitting", total=len(todo))
-        running = {pool.submit(_run, job): at for at, job in enumerate(todo)}
-        found: dict[int, dict[str, Any]] = {}
-        for done in as_completed(running):
-            found[running[done]] = done.result()
-            progress.advance(bar)
-    records = [found[at] for at in sorted(found)]
-    return sorted(records, key=lambda each: (each["section"], each["target"], each["head"]))
-
-
-def _keep(tables: Tables) -> None:
-    _tables[:] = [tables]
-
-
-def _run(job: Job) -> dict[str, Any]:
-    return run(job, _tables[0])
 
 
 def _write(text: str) -> None:
