@@ -93,8 +93,8 @@ class CascadeEngine:
             self._sink.write(run.interrupted(error))
             raise
         result = run.result()
-        self.sessions.learn(request, result.attempts)
         self._sink.write(result)
+        self.sessions.learn(request, result.attempts)
         yield Finished(result=result)
 
     async def _climb(self, run: Run) -> AsyncGenerator[Event]:

@@ -98,12 +98,15 @@ class LadderPolicy:
         """Accept the last answer, or the next step, or the best answer when no step is left."""
         calls = [attempt for attempt in attempts if attempt.kind is Kind.ANSWER]
         quality = request.budget.quality if request.budget else None
-        rungs = [rung.wanted(quality) for rung in self._rungs]
+        unsure = beliefs.flags & UNSURE if self._safe else frozenset[str]()
+        first = self._safe if unsure else 0
+        # What was passed over at the start is asked when nothing above it answers.
+        order = (*self._rungs[first:], *self._rungs[:first])
+        rungs = [rung.wanted(quality) for rung in order]
         place = _place(rungs, calls)
         rest = [rung.step for rung in rungs[place + 1 :] if rung.tier in quotes]
         if not calls:
-            safe = [rung.step for rung in rungs[self._safe :] if rung.tier in quotes]
-            return self._begin(rest, safe, beliefs.flags & UNSURE)
+            return _begin(rest, unsure)
         last, rung = calls[-1], rungs[place]
         at = rung.accept_at
         reason = _explain(last, rung)
@@ -112,14 +115,6 @@ class LadderPolicy:
         if rest:
             return Plan(steps=rest, reason=reason, threshold=at)
         return self._settle(calls, reason, at)
-
-    def _begin(self, rest: Sequence[Step], safe: Sequence[Step], unsure: frozenset[str]) -> Plan:
-        if not rest:
-            return Plan(reason="no step of the ladder is left")
-        if self._safe and safe and unsure:
-            why = "the estimate is flagged " + ", ".join(sorted(unsure))
-            return Plan(steps=safe, reason=f"{why}: the step for when unsure")
-        return Plan(steps=rest, reason="the first step of the ladder")
 
     @staticmethod
     def _settle(calls: Sequence[Attempt], reason: str, threshold: float | None) -> Plan:
@@ -133,6 +128,15 @@ class LadderPolicy:
             accept=best.index,
             degraded=True,
         )
+
+
+def _begin(steps: Sequence[Step], unsure: frozenset[str]) -> Plan:
+    if not steps:
+        return Plan(reason="no step of the ladder is left")
+    if unsure:
+        why = "the estimate is flagged " + ", ".join(sorted(unsure))
+        return Plan(steps=steps, reason=f"{why}: the step for when unsure")
+    return Plan(steps=steps, reason="the first step of the ladder")
 
 
 def _rung(step: Rung | Mapping[str, Any], where: str) -> Rung:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Engine, RowMapping, select
 
-from classifiers.features import KNOWN, TAG
+from classifiers.features import KNOWN, TAG, TEXT
 from evals.metrics import mean
 from evals.training.rows import Rows, TrainingError
 from serving.store.tables import feedback, requests
@@ -101,8 +101,8 @@ def _answered(engine: Engine) -> Sequence[RowMapping]:
 def _unfit(row: RowMapping, tiers: Sequence[str], *, embeddings: bool) -> str | None:
     if row["tier"] not in tiers:
         return "no tier of the configuration answered"
-    if not _features(row):
-        return "no features were kept: its policy has no estimator that keeps them"
+    if not _features(row).keys() >= set(TEXT):
+        return "no features were kept: its policy has no estimator of type learned"
     if embeddings and not row["embedding"]:
         return "no embedding was kept: set audit.embeddings"
     return None

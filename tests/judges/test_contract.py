@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+from inspect import signature
 
 import pytest
 
@@ -123,17 +124,21 @@ async def test_a_cost_is_reported_whenever_a_model_was_called(kind):
 @pytest.mark.parametrize(
     ("fault", "cost"), [("BackendUnreachableError", FREE), ("BackendTimeoutError", None)]
 )
+@pytest.mark.parametrize("kind", CALLERS)
 async def test_a_model_that_fails_is_an_error_with_its_cost_and_no_score(kind, fault, cost):
-    if kind not in CALLERS:
-        return
     with pytest.raises(JudgeError) as caught:
         await built(kind, {"error": fault}).judge(*CASES[0])
     assert caught.value.cost == cost
 
 
+def test_every_judge_that_takes_tiers_is_known_to_call_a_model():
+    factories = {kind: load(JUDGES, "judge", kind) for kind in JUDGES}
+    takes = {k for k, factory in factories.items() if "tiers" in signature(factory).parameters}
+    assert takes == set(CALLERS)
+
+
+@pytest.mark.parametrize("kind", CALLERS)
 async def test_a_model_without_a_price_makes_the_cost_unknown(kind):
-    if kind not in CALLERS:
-        return
     verdict = await built(kind, {"text": "yes", "usage": None}).judge(*CASES[0])
     assert verdict.cost is None
 

@@ -5,9 +5,10 @@ import pytest
 from cascade.commit import Commit, CommitRule
 from cascade.errors import ConfigError
 from cascade.policies.ladder import LadderPolicy
-from cascade.types import Beliefs, Budget, Quote, Step
+from cascade.types import Beliefs, Budget, Failure, Quote, Step
 from tests.builders import attempt, request, verdict
 
+FAILURE = Failure(type="E", message="down", status=503)
 RULE = {"after_tokens": 24, "at": 0.9}
 COMMIT = "steps.0.commit"
 
@@ -138,7 +139,7 @@ def first_steps(*flags, quotes=ALL):
 @pytest.mark.parametrize("flag", ["out_of_domain", "fallback"])
 def test_a_request_that_nothing_is_known_of_starts_at_the_safe_step(flag):
     steps, reason = first_steps(flag)
-    assert steps == ["middle", "large"]
+    assert steps == ["middle", "large", "small"]
     assert flag in reason
 
 
@@ -155,7 +156,20 @@ def test_a_safe_step_climbs_on_as_any_other():
     beliefs = Beliefs(mean={}, flags=frozenset({"fallback"}))
     step = Step(tier="middle", judge="j")
     doubted = attempt(0, tier="middle", step=step, verdict=verdict(0.1))
-    assert [s.tier for s in SAFE.decide(request(), beliefs, ALL, [doubted]).steps] == ["large"]
+    assert [s.tier for s in SAFE.decide(request(), beliefs, ALL, [doubted]).steps] == [
+        "large",
+        "small",
+    ]
+
+
+def test_what_was_passed_over_is_asked_when_nothing_above_it_answers():
+    beliefs = Beliefs(mean={}, flags=frozenset({"fallback"}))
+    failed = [
+        attempt(0, tier="middle", step=Step(tier="middle", judge="j"), error=FAILURE),
+        attempt(1, tier="large", step=Step(tier="large"), error=FAILURE),
+    ]
+    plan = SAFE.decide(request(), beliefs, ALL, failed)
+    assert [step.tier for step in plan.steps] == ["small"]
 
 
 def test_a_safe_tier_that_no_step_has_is_refused():

@@ -4,6 +4,7 @@ import pytest
 from cascade.audit import record
 from cascade.embedding import Embedding
 from cascade.types import Beliefs
+from classifiers.features import TEXT
 from evals.training.from_audit import from_audit
 from evals.training.rows import TrainingError
 from serving.store import schema
@@ -12,7 +13,8 @@ from serving.store.feedback import Feedback
 from serving.store.rows import decode, encode, insert
 from tests.builders import attempt, completion, request, result
 
-FEATURES = {"log_characters": 3.0, "tag.team=search": 1.0, "moon_phase": 0.5}
+KEPT = {**dict.fromkeys(TEXT, 3.0), "tag.team=search": 1.0}
+FEATURES = {**KEPT, "moon_phase": 0.5}
 
 
 @pytest.fixture
@@ -61,7 +63,7 @@ def test_a_request_with_feedback_is_a_row_of_the_tier_that_answered(engine):
     logged = from_audit(engine, ["small", "large"], embeddings=True)
     np.testing.assert_array_equal(logged.rows.labels, [[0.75, np.nan], [np.nan, 0.0]])
     np.testing.assert_array_equal(logged.rows.embeddings, [[0.25, -0.5]] * 2)
-    assert logged.rows.features[0] == {"log_characters": 3.0, "tag.team=search": 1.0}
+    assert logged.rows.features[0] == KEPT
     assert logged.embedded_by == "words-1"
 
 
@@ -102,11 +104,12 @@ def test_what_cannot_be_learned_from_is_counted_with_why(engine):
         answered("d", model=None),
         answered("e", tier="gone"),
         answered("f", features={}),
-        *(said(name, 1.0) for name in "abcdef"),
+        answered("g", features={"code": 1.0, "escalation": 0.0}),
+        *(said(name, 1.0) for name in "abcdefg"),
     )
     logged = from_audit(engine, ["small"], embeddings=True)
     assert len(logged.rows) == 2
-    assert sorted(logged.skipped.values()) == [1, 1, 1, 1]
+    assert sorted(logged.skipped.values()) == [1, 1, 1, 2]
     assert any("words-1" in why for why in logged.skipped)
     assert any("audit.embeddings" in why for why in logged.skipped)
 
