@@ -311,7 +311,7 @@ def test_an_outage_is_logged_once_and_so_is_its_end(
             write(sink, names(1, 2))
             assert not sink.flush(timeout=1)
         assert sink.flush(timeout=30)
-    eventually(lambda: "takes rows again" in caplog.text)
+        eventually(lambda: "takes rows again" in caplog.text)  # said after the rows are gone
     assert caplog.text.count("audit rows wait in") == 1
     assert "Traceback" not in caplog.text
 
