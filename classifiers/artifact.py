@@ -24,6 +24,7 @@ from classifiers.features import KNOWN, TAG
 from classifiers.heads import head_of, parts_of
 from classifiers.inputs import Inputs
 from classifiers.model import DifficultyModel
+from classifiers.text import DEFAULT, Extraction
 
 KIND: Literal["difficulty_model"] = "difficulty_model"
 ARRAYS = ".safetensors"
@@ -43,7 +44,7 @@ class EmbeddingIdentity(_Part):
 
 
 class DomainSettings(_Part):
-    """How far from the training rows, by embedding and by shape, `quantile` of them are within."""
+    """How far from training rows of other groups, by both, `quantile` of the rows are at most."""
 
     nearest: Annotated[int, Field(gt=0)]
     meaning: Annotated[float, Field(gt=0)] | None
@@ -78,7 +79,8 @@ class Manifest(_Part):
         models: by tier, from the cheapest to the best, what identifies the model whose answers were
             learned from; empty where the data did not say.
         embedding: None where no embedding is looked at.
-        extraction: options of what of a request is classified.
+        extraction: what of a request is classified; fields of `classifiers.text.Extraction`, and
+            the defaults where it is empty.
         features: names of the cheap features, in order.
         target: see `Chances`.
         prior: P(acceptable) by tier over the training rows.
@@ -119,14 +121,14 @@ def manifest_of(
     embedding: EmbeddingIdentity | None,
     quantile: float,
     origin: Origin,
-    extraction: Mapping[str, Any] | None = None,
+    extraction: Extraction = DEFAULT,
 ) -> Manifest:
-    """What is to be written of a model beside its arrays."""
+    """What is to be written of a model beside its arrays; of the extraction, every field."""
     return Manifest(
         kind=KIND,
         models=models,
         embedding=embedding,
-        extraction=extraction or {},
+        extraction=extraction.settings(),
         features=list(model.inputs.names),
         target=model.chances.target,
         head=parts_of(model.head)[0],

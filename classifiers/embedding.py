@@ -132,6 +132,8 @@ class OnnxModel:
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for at, text in enumerate(texts):
             tokens = self._tokenizer.encode(_clean(text, self._max_tokens))
+            if not tokens.ids:
+                continue  # the mean of no vectors is not a number
             ids = np.array([tokens.ids], dtype=np.int64)
             fed = {
                 "input_ids": ids,

@@ -4,6 +4,7 @@ A request unlike everything in the training data gets the artifact's prior and t
 "out_of_domain", since a learned estimate would be a guess that looks like knowledge.
 """
 
+import asyncio
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade.embedding import Embedding
-from cascade.errors import ConfigError
+from cascade.errors import ConfigError, EstimatorError
 from cascade.protocols import Embedder
 from cascade.types import Beliefs, ChatRequest
 from classifiers.artifact import Manifest, load
@@ -34,10 +35,12 @@ class LearnedEstimator:
         base: folder that the artifact's path starts from.
         models: by tier, the name of the model that serves it; None: they are not held against the
             artifact's.
-        strict: refuse to start when a tier's model is another than the one learned from.
+        strict: refuse to start when a tier's model is another than the one learned from, or a tier
+            is one that nothing was learned of.
         history_weight: log-odds by which every tier but the last is lowered when the session had to
             go up lately, at an escalation of 1. Not measured: a guess, until sessions are among the
             training rows. 0 is off; unused by an artifact that has learned what it means.
+        seconds: that the embedding may take; then there is no estimate, and the request goes on.
 
     Attributes:
         manifest: the artifact's.
@@ -60,9 +63,12 @@ class LearnedEstimator:
         models: Mapping[str, str | None] | None = None,
         strict: bool = False,
         history_weight: float = 1.0,
+        seconds: float = 0.25,
     ) -> None:
         if not math.isfinite(history_weight) or history_weight < 0.0:
             raise ConfigError("history_weight is 0 or more", param="history_weight")
+        if not seconds > 0.0:
+            raise ConfigError("it must be above 0", param="seconds")
         try:
             self.manifest, self._model = load(base / artifact)
             found = [] if models is None else _check_models(self.manifest, models)
@@ -73,21 +79,38 @@ class LearnedEstimator:
         _refuse_foreign(self.manifest, embedder)
         self.name = name
         self.digest = _digest(self.manifest)
-        self.warnings = [f"{each}; its estimates may mean nothing" for each in found]
+        self.warnings = found
         self._embedder = embedder if self.manifest.embedding else None
-        self._extraction = Extraction.of(self.manifest.extraction, "artifact")
+        self._extraction = Extraction.of(self.manifest.extraction, "artifact.extraction")
         known = "escalation" in self.manifest.features
         self._history_weight = 0.0 if known else history_weight
+        self._seconds = seconds
 
     async def estimate(self, requests: Sequence[ChatRequest]) -> list[Beliefs]:
-        """One Beliefs a request."""
+        """One Beliefs a request.
+
+        Raises:
+            EstimatorError: there is no embedding, or not in time.
+        """
         seen = [read(request, self._extraction) for request in requests]
         texts = [each.text for each in seen]
-        vectors = await self._embedder.embed(texts) if self._embedder and texts else None
+        vectors = await self._embedded(texts)
         return [
             self._beliefs(request, seen[at].features, None if vectors is None else vectors[at])
             for at, request in enumerate(requests)
         ]
+
+    async def _embedded(self, texts: Sequence[str]) -> NDArray[np.float32] | None:
+        if self._embedder is None or not texts:
+            return None
+        limit = asyncio.timeout(self._seconds)
+        try:
+            async with limit:
+                return await self._embedder.embed(texts)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise EstimatorError(f"there was no embedding within {self._seconds:g} s") from None
 
     def _beliefs(
         self,
@@ -126,16 +149,28 @@ def _digest(manifest: Manifest) -> str:
 
 def _check_models(manifest: Manifest, served: Mapping[str, str | None]) -> list[str]:
     """What must be said of an artifact's tiers and models, held against those that serve."""
-    warnings = []
-    for tier, model in manifest.models.items():
+    fitted = list(manifest.models)
+    for tier in fitted:
         if tier not in served:
             there = ", ".join(served) or "none"
             raise ConfigError(f"it was fitted for a tier {tier!r}; there are: {there}")
-        if model and served[tier] != model:
-            warnings.append(
-                f"it was fitted on answers of {model}, and tier {tier} serves {served[tier]}"
+    for tier, other in zip(fitted, [name for name in served if name in fitted], strict=True):
+        if tier != other:
+            raise ConfigError(
+                f"it was fitted for the tiers {', '.join(fitted)} in that order, the cheapest "
+                f"first; the configuration has {other!r} before {tier!r}"
             )
-    return warnings
+    unknown = [
+        f"it was not fitted for tier {tier!r} and says nothing of it"
+        for tier in served
+        if tier not in fitted
+    ]
+    return unknown + [
+        f"it was fitted on answers of {model}, and tier {tier} serves {served[tier]}; "
+        "its estimates may mean nothing"
+        for tier, model in manifest.models.items()
+        if model and served[tier] != model
+    ]
 
 
 def _refuse_foreign(manifest: Manifest, embedder: Embedder | None) -> None:

@@ -39,7 +39,8 @@ class LlmEstimator:
         tier: whose model is asked, and whose answer it speaks of.
         tiers: the other tiers' probability of an acceptable answer.
         rubric: the name of one that comes with Cascade or the path of a file.
-        top_logprobs: alternatives to read label probabilities from, as many as the server allows.
+        top_logprobs: alternatives to read label probabilities from, from 1 to 20, as many as the
+            server allows.
         seconds: that it may take, and a quarter of the request's deadline if that is less.
         text: what of a conversation is shown; fields of Extraction.
         served: the tiers there are.
@@ -64,6 +65,8 @@ class LlmEstimator:
                 raise ConfigError("it is a probability, from 0 to 1", param=f"tiers.{other}")
         if tier in tiers:
             raise ConfigError("that one's probability is what its model says", param="tiers")
+        if not 1 <= top_logprobs <= 20:  # noqa: PLR2004 - what the API allows
+            raise ConfigError("it is not in 1..20", param="top_logprobs")
         if not seconds > 0.0:
             raise ConfigError("it must be above 0", param="seconds")
         self.name = name

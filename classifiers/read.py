@@ -25,6 +25,10 @@ class Read:
 def read(request: ChatRequest, options: Extraction = DEFAULT) -> Read:
     """A request as a learned model looks at it."""
     short = asked(request.messages, options)
-    more = replace(options, ask_tokens=_FEATURE_TOKENS, code_tokens=_FEATURE_TOKENS)
+    more = replace(
+        options,
+        ask_tokens=max(options.ask_tokens, _FEATURE_TOKENS),
+        code_tokens=max(options.code_tokens, _FEATURE_TOKENS),
+    )
     full = asked(request.messages, more)
     return Read(text=short.whole, features=features_of(request, full))

@@ -123,6 +123,11 @@ class Extraction:
                 raise ConfigError("it is a whole number, 0 or more", param=where)
         return replace(default or DEFAULT, **(given or {}))
 
+    def settings(self) -> dict[str, Any]:
+        """Its fields as a configuration or an artifact gives them."""
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {n: list(v) if isinstance(v, Sequence) else v for n, v in found.items()}
+
 
 DEFAULT: Final = Extraction()
 

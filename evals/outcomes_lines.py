@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -20,7 +21,7 @@ def read(path: Path) -> Outcomes:
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         lines = content.decode().split("\n")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise OutcomesError(f"{path}: cannot be read: {error}") from None
     if not lines[0]:
         raise OutcomesError(f"{path}: holds no outcomes: the first line must be the manifest")

@@ -8,6 +8,7 @@ model that was fitted on it.
 import gzip
 import json
 import re
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +74,7 @@ def load_pairs(path: Path) -> list[AnswerPair]:
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         lines = content.decode().split("\n")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise DatasetError(f"{path}: cannot be read: {error}") from None
     return [_pair(f"{path}:{n}", line) for n, line in enumerate(lines, 1) if line.strip()]
 

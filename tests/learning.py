@@ -73,9 +73,9 @@ def rows(count=240, seed=0, *, embedded=True, requests=None):
     )
 
 
-def artifact(folder, *, recipe=None, models=None, embedded=True, name="model.json"):
-    """An artifact in the folder, fitted on `rows`; its file name."""
-    recipe = recipe or Recipe(components=8)
+def artifact(folder, *, recipe=None, models=None, embedded=True, name="model.json", **more):
+    """An artifact in the folder, fitted on `rows`; its file name. More is said in its manifest."""
+    recipe = recipe or Recipe(components=8, inside=0.98)
     model = fit(rows(embedded=embedded), recipe)
     manifest = manifest_of(
         model,
@@ -83,6 +83,7 @@ def artifact(folder, *, recipe=None, models=None, embedded=True, name="model.jso
         embedding=EmbeddingIdentity(model="words-1", dimensions=DIMENSIONS) if embedded else None,
         quantile=recipe.inside,
         origin=Origin(data="0", rows={"fit": 240}, versions={}, fitted_at="2026-01-01T00:00:00"),
+        **more,
     )
     save(folder / name, manifest, model)
     return name

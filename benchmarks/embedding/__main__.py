@@ -22,6 +22,8 @@ from rich.console import Console
 from rich.progress import track
 
 from benchmarks.embedding.korean import found_again
+from benchmarks.pages import put
+from cascade.errors import CascadeError
 from cascade.protocols import DifficultyEstimator
 from cascade.types import ChatRequest
 from classifiers.embedder import BatchedEmbedder
@@ -77,9 +79,10 @@ def main(static: Path | None, rounds: int, *, write: bool) -> None:
     text = "\n".join(lines)
     Console().print(text, markup=False, highlight=False, soft_wrap=True)
     if write:
-        before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-        _, _, after = rest.partition(END)
-        PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+        try:
+            put(PAGE, BEGIN, END, text)
+        except CascadeError as error:
+            raise click.ClickException(str(error)) from None
 
 
 def timings(models: dict[str, EmbeddingModel], rounds: int) -> Iterator[str]:

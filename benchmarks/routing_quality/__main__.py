@@ -15,6 +15,7 @@ from typing import Final
 import click
 from rich.console import Console
 
+from benchmarks.pages import put
 from benchmarks.routing_quality.page import tables as tables_of
 from benchmarks.routing_quality.sections import SECTIONS, baselines, jobs
 from benchmarks.routing_quality.tables import folder, load
@@ -62,15 +63,9 @@ def main(
         text = tables_of(records)
         console.print(text, markup=False, highlight=False, soft_wrap=True)
         if write:
-            _write(text)
+            put(PAGE, BEGIN, END, text)
     except CascadeError as error:
         raise click.ClickException(str(error)) from None
-
-
-def _write(text: str) -> None:
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    write_whole(PAGE, f"{before}{BEGIN}\n{text}\n{END}{after}")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -118,7 +119,7 @@ def _lines(path: Path) -> list[Mapping[str, Any]]:
     try:
         text = gzip.decompress(path.read_bytes()).decode()
         return [json.loads(line) for line in text.split("\n") if line.strip()]
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, zlib.error, ValueError) as error:
         raise DataError(f"{path}: cannot be read: {error}") from None
 
 

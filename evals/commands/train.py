@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,12 +14,14 @@ from rich.table import Table
 
 from classifiers.artifact import EmbeddingIdentity, Manifest, save
 from classifiers.chances import Target
+from classifiers.text import Extraction
 from evals.datasets import TASKS
 from evals.datasets import load as load_prompts
 from evals.files import require_folder, write_whole
 from evals.outcomes_lines import read as read_outcomes
 from evals.training.card import card
 from evals.training.encoding import embedding_model
+from evals.training.extracting import of_log, stated
 from evals.training.fit import HeadName, Recipe
 from evals.training.from_audit import from_audit
 from evals.training.rows import Rows, TrainingError
@@ -31,8 +34,21 @@ from serving.store.database import engine_for
 
 CARD = ".md"
 
-Gathered = tuple[Rows, Mapping[str, str], EmbeddingIdentity | None]
-"""Rows, the model of each tier, and whose embeddings they hold."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """What is learned from.
+
+    Attributes:
+        models: by tier, the model whose answers the rows are about.
+        embedding: whose vectors they hold; None without any.
+        extraction: what of each request they were read from.
+    """
+
+    rows: Rows
+    models: Mapping[str, str]
+    embedding: EmbeddingIdentity | None
+    extraction: Extraction
 
 
 @click.command()
@@ -67,6 +83,15 @@ Gathered = tuple[Rows, Mapping[str, str], EmbeddingIdentity | None]
     help="An embedder of the configuration; `none` for features alone. Default: its first, or the "
     "one that comes with Cascade.",
 )
+@click.option(
+    "--text",
+    "text",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="What of a request is looked at, in training and when it serves: turns, ask_tokens, "
+    "context_tokens, system_tokens, code_tokens; markers, wrappers, notices, one text each time. "
+    "May be given several times (docs/classified.md).",
+)
 @click.option("--head", type=click.Choice(get_args(HeadName)), default="blend", show_default=True)
 @click.option(
     "--target", type=click.Choice(get_args(Target)), default="difference", show_default=True
@@ -85,9 +110,10 @@ Gathered = tuple[Rows, Mapping[str, str], EmbeddingIdentity | None]
 @click.option(
     "--inside",
     type=click.FloatRange(0.5, 1.0),
-    default=0.98,
+    default=0.95,
     show_default=True,
-    help="Share of the training rows that count as inside the domain; 1 switches the check off.",
+    help="Share of requests like the training rows that count as inside the domain; 1 switches the "
+    "check off.",
 )
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option(
@@ -116,13 +142,14 @@ def train(path: Path | None, out: Path, as_json: bool, **options: Any) -> None:
         inside=options["inside"],
         seed=options["seed"],
     )
-    rows, models, embedding = _gathered(path, options, console)
+    found = _gathered(path, options, console)
     with _bar(console, "fitting and cross-validating", options["folds"]) as advance:
         manifest, model = fit_and_measure(
-            rows,
+            found.rows,
             recipe,
-            models=models,
-            embedding=embedding,
+            models=found.models,
+            embedding=found.embedding,
+            extraction=found.extraction,
             count=options["folds"],
             done=lambda: advance(1),
         )
@@ -140,15 +167,20 @@ def _gathered(path: Path | None, options: Mapping[str, Any], console: Console) -
     if (table is None) is not options["from_audit"]:
         raise TrainingError("give a TABLE to learn from, or --from-audit, and not both")
     if options["from_audit"]:
+        if options["text"]:
+            raise TrainingError(
+                "--text does not go with --from-audit: the log holds what was looked at already"
+            )
         return _from_log(path, embedded=name != "none", console=console)
+    extraction = stated(options["text"])
     source = _source(table, options)
-    if name == "none":
-        return rows_of(source, None), source.models, None
-    model = embedding_model(path, name)
-    with _bar(console, "embedding", len(source.lines)) as advance:
-        rows = rows_of(source, model.encode, advance)
-    identity = EmbeddingIdentity(model=model.model, dimensions=model.dimensions)
-    return rows, source.models, identity
+    model = None if name == "none" else embedding_model(path, name)
+    with _bar(console, "embedding", len(source.lines) if model else 0) as advance:
+        rows = rows_of(source, None if model is None else model.encode, advance, extraction)
+    identity = None
+    if model is not None:
+        identity = EmbeddingIdentity(model=model.model, dimensions=model.dimensions)
+    return Gathered(rows=rows, models=source.models, embedding=identity, extraction=extraction)
 
 
 def _source(table: Path, options: Mapping[str, Any]) -> Source:
@@ -166,6 +198,7 @@ def _source(table: Path, options: Mapping[str, Any]) -> Source:
 def _from_log(path: Path | None, *, embedded: bool, console: Console) -> Gathered:
     file = load_config(path)
     tiers = {name: tier.served_model or "" for name, tier in file.config.tiers.items()}
+    extraction = of_log(file)
     engine = engine_for(file.audit_url)
     try:
         logged = from_audit(engine, list(tiers), embeddings=embedded)
@@ -178,7 +211,7 @@ def _from_log(path: Path | None, *, embedded: bool, console: Console) -> Gathere
     if rows.embeddings is not None:
         width = int(rows.embeddings.shape[1])
         identity = EmbeddingIdentity(model=logged.embedded_by, dimensions=width)
-    return rows, tiers, identity
+    return Gathered(rows=rows, models=tiers, embedding=identity, extraction=extraction)
 
 
 @contextmanager

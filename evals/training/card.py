@@ -34,7 +34,8 @@ def _lines(manifest: Manifest, name: str) -> Iterator[str]:
     yield ""
     yield (
         "Says before any call how likely each tier's answer is acceptable. Written by "
-        "`cascade train`; `cascade train` on the same data writes the same again."
+        "`cascade train`; with the same data, options and versions, on the same machine, it writes "
+        "this card and the arrays again, to the byte. The date of the fit is in the manifest alone."
     )
     yield ""
     yield from _facts(manifest)
@@ -57,13 +58,20 @@ def _facts(manifest: Manifest) -> Iterator[str]:
         if embedding
         else "none",
         "cheap features": str(len(manifest.features)),
+        "looked at of a request": _extraction(manifest.extraction),
         "rows": rows,
         "hash of the rows": origin.data,
-        "fitted": origin.fitted_at,
         "with": ", ".join(f"{package} {number}" for package, number in origin.versions.items()),
         "prior": ", ".join(f"{tier} {value:.3f}" for tier, value in manifest.prior.items()),
     }
     yield from _table(("", ""), list(facts.items()))
+
+
+def _extraction(found: Mapping[str, Any]) -> str:
+    if not found:
+        return "the defaults"
+    counted = {n: len(v) if isinstance(v, list) else v for n, v in found.items()}
+    return ", ".join(f"{name} {number}" for name, number in counted.items())
 
 
 def _measured(found: Mapping[str, Any], title: str) -> Iterator[str]:
@@ -122,8 +130,9 @@ def _limits(manifest: Manifest) -> Iterator[str]:
     )
     if manifest.domain:
         yield (
-            f"Requests further from all of its rows than {manifest.domain.quantile:.0%} of those "
-            'are from each other get the prior instead, and the flag "out_of_domain".'
+            f"Requests further from its rows than {manifest.domain.quantile:.0%} of those are from "
+            "rows of other groups, by embedding and shape together, get the prior instead, and the "
+            'flag "out_of_domain".'
         )
 
 

@@ -25,6 +25,7 @@ from evals.training.fitters import (
     folds,
     in_parts,
     sample,
+    without_fold,
 )
 from evals.training.rows import Matrix, Rows, TrainingError
 from evals.training.trees import BoostedFitter, ForestFitter
@@ -50,7 +51,8 @@ class Recipe:
             at. Topics and neighbours look at the embedding as it is.
         features: look at the cheap features.
         folds: of the held-out calibration.
-        inside: share of the training rows that count as inside the domain.
+        inside: share of requests of the training rows' kind that count as inside the domain, by
+            how far each training row is from those of other groups.
         seed: of everything drawn.
     """
 
@@ -59,7 +61,7 @@ class Recipe:
     components: int = 30
     features: bool = True
     folds: int = 5
-    inside: float = 0.98
+    inside: float = 0.95
     seed: int = 0
 
     def settings(self) -> dict[str, Any]:
@@ -71,7 +73,7 @@ def fit(rows: Rows, recipe: Recipe | None = None) -> DifficultyModel:
     """Fit on all rows; calibrated on what folds of them say of rows they have not seen.
 
     Raises:
-        TrainingError: too few rows or labels.
+        TrainingError: too few rows, labels or groups.
     """
     recipe = recipe or Recipe()
     rows.check()
@@ -80,8 +82,11 @@ def fit(rows: Rows, recipe: Recipe | None = None) -> DifficultyModel:
     fitter = _fitter(recipe, inputs)
     head = fitter.fit(x, y, rows.groups).head_  # settings are chosen here, once, on all rows
     told = np.zeros_like(y)
-    for train, test in folds(rows.groups, recipe.folds, recipe.seed):
-        told[test] = fitter.fit(x[train], y[train], rows.groups[train]).predict(x[test])
+    parts = folds(rows.groups, recipe.folds, recipe.seed)
+    for number, (train, test) in enumerate(parts, 1):
+        with without_fold(number, len(parts)):
+            _refuse_unlabelled(y[train], rows.tiers)
+            told[test] = fitter.fit(x[train], y[train], rows.groups[train]).predict(x[test])
     return DifficultyModel(
         tiers=list(rows.tiers),
         inputs=inputs,
@@ -115,9 +120,11 @@ def held_out(
     """
     means = np.zeros_like(rows.labels)
     out = np.zeros(len(rows), dtype=bool)
-    for train, test in folds(rows.groups, count, seed):
-        model, some = fit(rows.take(train), recipe), rows.take(test)
-        means[test], out[test] = apply(model, some)
+    parts = folds(rows.groups, count, seed)
+    for number, (train, test) in enumerate(parts, 1):
+        with without_fold(number, len(parts)):
+            model = fit(rows.take(train), recipe)
+        means[test], out[test] = apply(model, rows.take(test))
         done()
     return means, out
 
@@ -142,6 +149,15 @@ def outputs_of(labels: Matrix, target: Target) -> Matrix:
             'labelled; there are none for some tier, so use the target "difference"'
         )
     return np.hstack([labels[:, :1], more])
+
+
+def _refuse_unlabelled(y: Matrix, tiers: Sequence[str]) -> None:
+    for tier, labels in zip(tiers, y.T, strict=True):
+        if np.isnan(labels).all():
+            raise TrainingError(
+                f"tier {tier}: no row has a label that it needs: its labels must be in several "
+                "groups; give more rows"
+            )
 
 
 def _inputs(rows: Rows, recipe: Recipe) -> Inputs:

@@ -4,7 +4,8 @@
 what will answer. Labels are in [0, 1], or differences of them; NaN is not known.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ from classifiers.heads import (
     sigmoid,
     softly,
 )
+from evals.training.rows import TrainingError
 
 Matrix = NDArray[np.float64]
 Groups = NDArray[np.str_]
@@ -250,7 +252,17 @@ def in_parts(head: Head, x: Matrix) -> Matrix:
 
 
 def as_classes(x: Matrix, y: Matrix) -> tuple[Matrix, NDArray[np.bool_], Matrix | None]:
-    """Labels between 0 and 1 as rows of both classes with weights; whole ones as they are."""
+    """Labels between 0 and 1 as rows of both classes with weights; whole ones as they are.
+
+    Raises:
+        TrainingError: they are all right, or all wrong.
+    """
+    if (y == y[0]).all() and y[0] in (0.0, 1.0):
+        raise TrainingError(
+            f"the {len(y)} labels to learn from are all {'right' if y[0] else 'wrong'}: right and "
+            "wrong ones must be in several groups each; give more rows, or use the target "
+            '"difference"'
+        )
     if np.isin(y, (0.0, 1.0)).all():
         return x, y.astype(bool), None
     right = np.repeat([True, False], len(y))
@@ -258,10 +270,30 @@ def as_classes(x: Matrix, y: Matrix) -> tuple[Matrix, NDArray[np.bool_], Matrix 
 
 
 def folds(groups: Groups, count: int, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Train and test rows of each fold; a group is never on both sides."""
+    """Train and test rows of each fold; a group is never on both sides.
+
+    Raises:
+        TrainingError: there is only one group.
+    """
     count = min(count, len(np.unique(groups)))
+    if count < 2:  # noqa: PLR2004 - one is held back, one is left
+        raise TrainingError(
+            f"the {len(groups)} rows are of one group, and no group is split: it takes rows of "
+            "several groups (without a column `group` each prompt is one, in a log each session)"
+        )
     made = GroupKFold(count, shuffle=True, random_state=seed)
     return list(made.split(groups, groups=groups))
+
+
+@contextmanager
+def without_fold(number: int, count: int) -> Iterator[None]:
+    """Say of what cannot be learned from the other folds that these are not all rows."""
+    try:
+        yield
+    except TrainingError as error:
+        raise TrainingError(
+            f"without fold {number} of {count}, which is held back: {error.message}"
+        ) from None
 
 
 def sample(rows: int, most: int, seed: int) -> NDArray[np.intp]:

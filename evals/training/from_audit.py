@@ -102,7 +102,7 @@ def _unfit(row: RowMapping, tiers: Sequence[str], *, embeddings: bool) -> str | 
     if row["tier"] not in tiers:
         return "no tier of the configuration answered"
     if not _features(row).keys() >= set(TEXT):
-        return "no features were kept: its policy has no estimator of type learned"
+        return "its features are not those of an estimator of type learned: give its policy one"
     if embeddings and not row["embedding"]:
         return "no embedding was kept: set audit.embeddings"
     return None

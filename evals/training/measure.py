@@ -102,7 +102,10 @@ def by_kind(rows: Rows, means: Matrix) -> dict[str, dict[str, Any]]:
 def spread(
     statistic: Callable[[NDArray[np.intp]], float], groups: NDArray[np.str_], seed: int = 0
 ) -> Interval:
-    """Bootstrap interval of a statistic of row indices, whole groups drawn with replacement."""
+    """Bootstrap interval of a statistic of row indices, whole groups drawn with replacement.
+
+    Draws without a value are left out; NaN where no draw has one.
+    """
     _, member = np.unique(groups, return_inverse=True)
     order = np.argsort(member, kind="stable")
     parts = np.split(order, np.flatnonzero(np.diff(member[order])) + 1)
@@ -111,7 +114,8 @@ def spread(
     for _ in range(RESAMPLES):
         chosen = rng.integers(0, len(parts), len(parts))
         drawn.append(statistic(np.concatenate([parts[at] for at in chosen])))
-    low, high = np.nanquantile(drawn, [0.025, 0.975])
+    known = [value for value in drawn if not np.isnan(value)] or [np.nan]
+    low, high = np.quantile(known, [0.025, 0.975])
     return Interval(float(low), float(high))
 
 

@@ -1,6 +1,7 @@
 """Brings outcomes of any origin into rows: reads the requests, and has their texts embedded."""
 
 import gzip
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from classifiers.read import read
+from classifiers.text import DEFAULT, Extraction
 from evals.datasets import Prompt
 from evals.outcomes import Outcomes, OutcomesError
-from evals.training.rows import Rows
+from evals.training.rows import Rows, TrainingError
 from evals.training.table import Line
 
 BATCH = 32
@@ -63,16 +65,25 @@ def from_outcomes(outcomes: Outcomes, prompts: Mapping[str, Prompt]) -> Source:
 
 
 def is_outcomes(path: Path) -> bool:
-    """Whether a file is one that `python -m evals collect` wrote."""
+    """Whether a file is one that `python -m evals collect` wrote.
+
+    Raises:
+        TrainingError: its compression is damaged.
+    """
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             return b'"kind":"manifest"' in file.read(200).replace(b" ", b"")
+    except (EOFError, zlib.error) as error:
+        raise TrainingError(f"{path}: cannot be read: {error}") from None
     except OSError:
         return False
 
 
 def rows_of(
-    source: Source, encode: Encode | None, done: Callable[[int], None] = lambda _: None
+    source: Source,
+    encode: Encode | None,
+    done: Callable[[int], None] = lambda _: None,
+    extraction: Extraction = DEFAULT,
 ) -> Rows:
     """The rows, embedded where there is something that embeds.
 
@@ -80,8 +91,9 @@ def rows_of(
         source: what was read.
         encode: texts to vectors; None: only features.
         done: called with how many texts were embedded since.
+        extraction: what of a request is looked at.
     """
-    seen = [read(line.request) for line in source.lines]
+    seen = [read(line.request, extraction) for line in source.lines]
     return Rows(
         tiers=list(source.tiers),
         features=[dict(each.features) for each in seen],

@@ -13,8 +13,9 @@ import numpy as np
 
 from classifiers.artifact import EmbeddingIdentity, Manifest, Origin, manifest_of
 from classifiers.model import DifficultyModel
+from classifiers.text import DEFAULT, Extraction
 from evals.training.fit import Recipe, apply, fit
-from evals.training.fitters import folds
+from evals.training.fitters import folds, without_fold
 from evals.training.measure import by_kind, kind_gains, measured
 from evals.training.rows import Matrix, Rows
 
@@ -28,6 +29,7 @@ def train(
     *,
     models: Mapping[str, str],
     embedding: EmbeddingIdentity | None,
+    extraction: Extraction = DEFAULT,
     count: int = 5,
     done: Callable[[], None] = lambda: None,
 ) -> tuple[Manifest, DifficultyModel]:
@@ -38,11 +40,12 @@ def train(
         recipe: how it is fitted.
         models: by tier, the model whose answers the rows are about, where that is known.
         embedding: whose vectors the rows hold; None without any.
+        extraction: what of each request the rows were read from.
         count: folds of the cross-validation.
         done: called after each fold.
 
     Raises:
-        TrainingError: too few rows or labels.
+        TrainingError: too few rows, labels or groups.
     """
     splits = np.zeros(len(rows), "U1") if rows.splits is None else rows.splits
     used = rows.take(~np.isin(splits, KEPT_OUT))
@@ -51,9 +54,7 @@ def train(
     metrics: dict[str, Any] = {"cross_validated": cross_validated(used, recipe, count, done)}
     model = fit(used, recipe)
     if len(tested):
-        means, out = apply(model, tested)
-        metrics["test"] = measured(tested, means, out, kind_gains(used, tested))
-        metrics["test"]["kinds"] = by_kind(tested, means)
+        metrics["test"] = _tested(model, used, tested)
     origin = Origin(
         data=used.digest(),
         rows={"fit": len(used), "calibrate": int((splits == "calibrate").sum())}
@@ -63,11 +64,21 @@ def train(
         recipe=recipe.settings(),
         metrics=metrics,
     )
-    named = {tier: models.get(tier, "") for tier in rows.tiers}
-    manifest = manifest_of(
-        model, models=named, embedding=embedding, quantile=recipe.inside, origin=origin
+    written = manifest_of(
+        model,
+        models={tier: models.get(tier, "") for tier in rows.tiers},
+        embedding=embedding,
+        quantile=recipe.inside,
+        origin=origin,
+        extraction=extraction,
     )
-    return manifest, model
+    return written, model
+
+
+def _tested(model: DifficultyModel, used: Rows, tested: Rows) -> Mapping[str, Any]:
+    means, out = apply(model, tested)
+    found = measured(tested, means, out, kind_gains(used, tested))
+    return {**found, "kinds": by_kind(tested, means)}
 
 
 def cross_validated(
@@ -77,9 +88,12 @@ def cross_validated(
     means = np.zeros_like(rows.labels)
     out = np.zeros(len(rows), dtype=bool)
     lookup: Matrix | None = np.zeros(len(rows))
-    for train_at, test_at in folds(rows.groups, count, recipe.seed):
+    parts = folds(rows.groups, count, recipe.seed)
+    for number, (train_at, test_at) in enumerate(parts, 1):
         known, some = rows.take(train_at), rows.take(test_at)
-        means[test_at], out[test_at] = apply(fit(known, recipe), some)
+        with without_fold(number, len(parts)):
+            model = fit(known, recipe)
+        means[test_at], out[test_at] = apply(model, some)
         gains = kind_gains(known, some)
         if gains is None or lookup is None:
             lookup = None

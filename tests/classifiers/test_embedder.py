@@ -1,5 +1,6 @@
 import asyncio
 import threading
+from concurrent.futures import Executor
 
 import numpy as np
 import pytest
@@ -25,6 +26,21 @@ class Letters:
         if "fail" in texts:
             raise RuntimeError("out of memory")
         return np.array([[text.count(c) for c in "abc"] for text in texts], dtype=np.float32)
+
+
+class FullHouse(Executor):
+    """A machine on which no thread can be had."""
+
+    def submit(self, fn, /, *args, **kwargs):
+        raise RuntimeError("can't start new thread")
+
+
+class Stingy(Letters):
+    """Gives one vector too few, but for a single text."""
+
+    def encode(self, texts):
+        vectors = super().encode(texts)
+        return vectors[:-1] if len(texts) > 1 else vectors
 
 
 async def begun():
@@ -95,6 +111,66 @@ async def test_one_who_leaves_does_not_take_it_from_the_other():
     assert len(model.batches) == 1
 
 
+async def test_a_text_that_nobody_waits_for_any_more_is_not_embedded():
+    model = Letters()
+    embedder = BatchedEmbedder(model, most=1)
+    model.gate.clear()
+    first, leaves, stays = (asyncio.create_task(embedder.embed([text])) for text in "abc")
+    await begun()
+    leaves.cancel()
+    await asyncio.gather(leaves, return_exceptions=True)
+    model.gate.set()
+    await asyncio.gather(first, stays)
+    assert model.batches == [["a"], ["c"]]
+    assert (await embedder.embed(["b"])).tolist() == [[0, 1, 0]]
+
+
+async def test_a_text_that_is_asked_for_twice_at_once_waits_until_both_have_left():
+    model = Letters()
+    embedder = BatchedEmbedder(model, most=1)
+    model.gate.clear()
+    first, leaves, stays = (
+        asyncio.create_task(embedder.embed(texts)) for texts in (["a"], ["b", "b"], ["b"])
+    )
+    await begun()
+    leaves.cancel()
+    await asyncio.gather(leaves, return_exceptions=True)
+    model.gate.set()
+    await first
+    assert (await stays).tolist() == [[0, 1, 0]]
+
+
+async def test_more_texts_than_there_are_places_are_refused_and_nobody_else_suffers():
+    model = Letters()
+    embedder = BatchedEmbedder(model, most=1, waiting=2)
+    model.gate.clear()
+    working = asyncio.create_task(embedder.embed(["a"]))
+    await begun()
+    waiting = asyncio.create_task(embedder.embed(["b", "c"]))
+    await begun()
+    with pytest.raises(EstimatorError, match="is busy: 2 texts wait for it, and with 1 more"):
+        await embedder.embed(["ab"])
+    again = asyncio.create_task(embedder.embed(["b", "a"]))  # these need no place of their own
+    await begun()
+    model.gate.set()
+    await asyncio.gather(working, waiting, again)
+    assert (await embedder.embed(["ab"])).tolist() == [[1, 1, 0]]
+
+
+async def test_where_no_thread_can_be_had_everybody_is_told():
+    embedder = BatchedEmbedder(Letters(), most=1, thread=FullHouse())
+    for _ in range(2):
+        with pytest.raises(EstimatorError, match="can't start new thread"):
+            await asyncio.wait_for(embedder.embed(["a", "b"]), 10)
+
+
+async def test_a_model_that_gives_too_few_vectors_fails_those_who_wait_and_nobody_after():
+    embedder = BatchedEmbedder(Stingy())
+    with pytest.raises(EstimatorError, match="failed: 1 vectors for 2 texts"):
+        await asyncio.wait_for(embedder.embed(["a", "b"]), 10)
+    assert (await asyncio.wait_for(embedder.embed(["b"]), 10)).tolist() == [[0, 1, 0]]
+
+
 async def test_the_loop_goes_on_while_the_model_works():
     model = Letters()
     model.gate.clear()
@@ -105,7 +181,9 @@ async def test_the_loop_goes_on_while_the_model_works():
     await embedding
 
 
-@pytest.mark.parametrize("options", [{"most": 0}, {"cache_mib": -1.0}, {"cache_mib": float("nan")}])
+@pytest.mark.parametrize(
+    "options", [{"most": 0}, {"waiting": 0}, {"cache_mib": -1.0}, {"cache_mib": float("nan")}]
+)
 def test_impossible_options_are_refused(options):
     with pytest.raises(ConfigError) as caught:
         BatchedEmbedder(Letters(), **options)

