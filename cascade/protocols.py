@@ -8,6 +8,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Protocol
 
 from cascade.errors import BackendProtocolError
+from cascade.quote import Quote
 from cascade.result import CascadeResult
 from cascade.types import (
     Attempt,
@@ -17,7 +18,6 @@ from cascade.types import (
     Completion,
     Json,
     Plan,
-    Quote,
     Step,
     Verdict,
 )
@@ -28,13 +28,25 @@ if TYPE_CHECKING:
 
 
 class Tokenizer(Protocol):
-    """Counts prompts as one model does."""
+    """Counts prompts as one model does, and says which tokens it makes of them."""
 
     async def count(self, request: ChatRequest) -> int | None:
         """Tokens of the prompt, chat template and tools included, media left out.
 
         None when they cannot be told now; a request is never kept waiting for longer than a second.
         """
+        ...
+
+    async def ids(self, request: ChatRequest) -> Sequence[int] | None:
+        """The prompt's tokens, chat template and tools included, as the model gets them.
+
+        None when they cannot be told now, as where there are media in it; not later than in a
+        second.
+        """
+        ...
+
+    async def text_ids(self, text: str) -> Sequence[int] | None:
+        """The tokens of a piece of text, with no special ones added, on the same terms."""
         ...
 
 

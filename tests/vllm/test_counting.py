@@ -46,6 +46,20 @@ async def test_the_count_is_what_the_model_reports_to_have_read(backend, tools):
     assert counted == (await backend.complete(asked)).usage.prompt
 
 
+@pytest.mark.parametrize("tools", [None, [TOOL]], ids=["without tools", "with tools"])
+async def test_the_tokens_number_what_the_model_reports_to_have_read(backend, tools):
+    asked = asking(*TURNS, tools=tools)
+    ids = await backend.tokenizer.ids(asked)
+    assert len(ids) == (await backend.complete(asked)).usage.prompt
+
+
+async def test_a_text_alone_has_the_tokens_that_it_has_in_a_prompt(backend):
+    plain = await backend.tokenizer.text_ids("The sum is 42.")
+    whole = await backend.tokenizer.ids(asking({"role": "user", "content": "The sum is 42."}))
+    starts = range(len(whole) - len(plain) + 1)
+    assert any(whole[at : at + len(plain)] == plain for at in starts)
+
+
 async def test_a_prompt_that_fills_the_window_is_counted_and_refused(backend):
     spare = WINDOW - await backend.tokenizer.count(asking({"role": "user", "content": "word"}))
     asked = asking({"role": "user", "content": "word" + " word" * spare})

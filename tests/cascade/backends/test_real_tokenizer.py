@@ -1,4 +1,7 @@
-"""What the real llama.cpp counts is what it would have charged for, and where its window ends."""
+"""What the real llama.cpp counts is what it would have charged for, and where its window ends.
+
+The tokens that it tells are those it reads, and so those that its cache compares.
+"""
 
 import pytest
 
@@ -6,6 +9,7 @@ from cascade.backends.openai_http import OpenAIHttpBackend
 from cascade.errors import BackendRefusedError
 from cascade.experiments import Arm
 from cascade.policies.fixed import FixedPolicy
+from cascade.prefix import Chained, chain_of_ids
 from cascade.tiers import ModelTier
 from cascade.types import ChatRequest
 from tests.engines import Bench
@@ -43,11 +47,23 @@ def server():
         yield server
 
 
-@pytest.fixture
-async def backend(server):
-    made = OpenAIHttpBackend(
+def talking_to(server):
+    return OpenAIHttpBackend(
         url=f"{server.url}/v1", model=SMALL, api_key=server.api_key, tokenizer="llama_cpp"
     )
+
+
+@pytest.fixture
+async def backend(server):
+    made = talking_to(server)
+    yield made
+    await made.aclose()
+
+
+@pytest.fixture
+async def stranger(server):
+    """One that has never seen a prompt."""
+    made = talking_to(server)
     yield made
     await made.aclose()
 
@@ -66,6 +82,84 @@ def asking(*messages, tools=None):
 async def test_the_count_is_what_the_model_reports_to_have_read(backend, asked):
     counted = await backend.tokenizer.count(asked)
     assert counted == (await backend.complete(asked)).usage.prompt
+
+
+FORM = {
+    "type": "json_schema",
+    "json_schema": {
+        "name": "answer",
+        "schema": {"type": "object", "properties": {"rain": {"type": "boolean"}}},
+    },
+}
+FORMED = ChatRequest(
+    id="r", messages=[USER], params={"max_tokens": 1, "temperature": 0, "response_format": FORM}
+)
+BEGUN = asking(USER, {"role": "assistant", "content": "It is"})
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *(asking(USER), asking(*TURNS), asking(USER, tools=[TOOL]), asking(*TURNS, tools=[TOOL])),
+        *(FORMED, BEGUN),
+    ],
+    ids=["plain", "system and calls", "tools", "all", "schema", "an answer that was begun"],
+)
+async def test_the_tokens_number_what_the_model_reports_to_have_read(backend, asked):
+    ids = await backend.tokenizer.ids(asked)
+    assert len(ids) == (await backend.complete(asked)).usage.prompt
+
+
+async def test_the_tokens_say_how_much_of_a_prompt_the_next_one_finds_warm(backend):
+    first = asking({"role": "user", "content": "Name a river and a lake of the north. " * 4})
+    second = asking({"role": "user", "content": "Name a river and a lake of the north. " * 3 + "!"})
+    mine, its = [
+        chain_of_ids(await backend.tokenizer.ids(each), block=1) for each in (first, second)
+    ]
+    await backend.complete(first)
+    cached = (await backend.complete(second)).usage.cache_read
+    assert 20 < cached == mine.shared_blocks(its) < its.tokens
+
+
+async def test_prompt_and_answer_are_what_the_next_prompt_finds_warm(backend):
+    tokenizer, answers = backend.tokenizer, {"max_tokens": 12, "temperature": 0}
+    ask = {"role": "user", "content": "Write one sentence on the rivers of Norway."}
+    first = ChatRequest(id="r", messages=[ask], params=answers)
+    answer = await backend.complete(first)
+    grown = (
+        Chained.of_ids(await tokenizer.ids(first), block=1)
+        .with_ids(await tokenizer.text_ids(answer.text))
+        .chain
+    )
+    sent_back = {"role": "assistant", "content": answer.text}
+    second = asking(ask, sent_back, {"role": "user", "content": "And its lakes?"})
+    following = chain_of_ids(await tokenizer.ids(second), block=1)
+    assert following.shared_blocks(grown) == grown.blocks
+    cached = (await backend.complete(second)).usage.cache_read
+    # What was said last is not in the cache yet when an answer is cut.
+    assert grown.tokens - 1 <= cached <= grown.tokens
+
+
+async def test_a_text_alone_has_its_tokens_and_no_others(backend):
+    tokenizer = backend.tokenizer
+    plain = list(await tokenizer.text_ids("The sum is 42."))
+    whole = list(await tokenizer.ids(asking({"role": "user", "content": "The sum is 42."})))
+    assert plain == whole[whole.index(plain[0]) :][: len(plain)]
+    ending = whole[whole.index(plain[0]) + len(plain)]
+    assert ending not in await tokenizer.text_ids("The sum is 42.<|im_end|>")
+    assert await tokenizer.text_ids("") == []
+
+
+async def test_a_conversation_that_grows_has_the_tokens_of_one_that_was_never_seen(
+    backend, stranger
+):
+    odd = {"role": "assistant", "content": " \n It is <|im_end|> dry. "}
+    said = [*TURNS, odd, USER, *TURNS[2:]]
+    turns = [said[: at + 1] for at, each in enumerate(said) if each["role"] in {"user", "tool"}]
+    for asked in (asking(*messages, tools=[TOOL]) for messages in turns):
+        ids = await backend.tokenizer.ids(asked)
+        assert len(ids) == await stranger.tokenizer.count(asked)
+    assert ids == await stranger.tokenizer.ids(asked)
 
 
 async def words(backend, tokens):

@@ -95,6 +95,117 @@ async def test_a_server_that_cannot_tell_leaves_the_count_unknown(
     assert len(upstream.bodies) == 1
 
 
+@pytest.fixture
+async def tokenizer(upstream):
+    backends = []
+
+    def made(kind, url=None):
+        backends.append(OpenAIHttpBackend(url=url or upstream.url, model="m", tokenizer=kind))
+        return backends[-1].tokenizer
+
+    yield made
+    for backend in backends:
+        await backend.aclose()
+
+
+def asked(**overrides):
+    return ChatRequest(id="r", **{"messages": [{"role": "user", "content": "hi"}], **overrides})
+
+
+async def test_llama_cpp_writes_the_prompt_down_and_then_cuts_it(upstream, tokenizer):
+    answering(upstream, {"prompt": "<s>hi", "tokens": [1, 5, 9]})
+    form = {"type": "json_object"}
+    request = asked(tools=[TOOL], params={"response_format": form})
+    assert await tokenizer("llama_cpp").ids(request) == [1, 5, 9]
+    assert upstream.paths == ["/apply-template", "/apply-template", "/tokenize"]
+    written, looked_at, cut = upstream.bodies
+    assert "tools" not in looked_at
+    assert (written["messages"], written["tools"]) == (request.messages, [TOOL])
+    assert written["response_format"] == form
+    assert cut == {"model": "m", "content": "<s>hi", "add_special": True, "parse_special": True}
+
+
+async def test_vllm_tells_the_tokens_in_one_go(upstream, tokenizer):
+    answering(upstream, {"count": 3, "tokens": [1, 5, 9]})
+    request = asked(tools=[TOOL], params={"temperature": 0, "add_generation_prompt": True})
+    assert await tokenizer("vllm").ids(request) == [1, 5, 9]
+    [body] = upstream.bodies
+    assert body == {
+        "model": "m",
+        "messages": request.messages,
+        "tools": [TOOL],
+        "add_generation_prompt": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("llama_cpp", {"content": "so", "add_special": False, "parse_special": False}),
+        ("vllm", {"prompt": "so", "add_special_tokens": False}),
+    ],
+)
+async def test_a_text_is_cut_without_special_tokens(upstream, tokenizer, kind, body):
+    answering(upstream, {"tokens": [7]})
+    assert await tokenizer(kind).text_ids("so") == [7]
+    assert (upstream.paths, upstream.bodies) == (["/tokenize"], [{"model": "m", **body}])
+    answering(upstream, {"tokens": []})
+    assert await tokenizer(kind).text_ids("") == []
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+async def test_the_tokens_of_turns_that_only_call_tools_are_told(upstream, tokenizer, kind):
+    answering(upstream, {"prompt": "<s>", "tokens": [1]})
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    turns = [
+        {"role": "user", "content": [TEXT]},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "rain"},
+    ]
+    assert await tokenizer(kind).ids(asked(messages=turns)) == [1]
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+async def test_the_tokens_of_a_prompt_with_an_image_are_not_told(upstream, tokenizer, kind):
+    answering(upstream, {"prompt": "<s>", "tokens": [1]})
+    shown = [{"role": "user", "content": [TEXT, IMAGE]}]
+    assert await tokenizer(kind).ids(asked(messages=shown)) is None
+    assert upstream.bodies == []
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (b"not json", 200),
+        ({"prompt": "<s>"}, 200),
+        ({"prompt": "<s>", "tokens": []}, 200),
+        ({"prompt": "<s>", "tokens": ["1"]}, 200),
+        ({"prompt": "<s>", "tokens": [1, True]}, 200),
+        ({"prompt": "<s>", "tokens": [{"id": 1, "piece": "a"}]}, 200),
+        ({"prompt": "<s>", "tokens": [1]}, 501),
+    ],
+)
+async def test_a_server_that_tells_no_tokens_leaves_them_unknown(
+    upstream, tokenizer, kind, answer, status
+):
+    answering(upstream, answer, status)
+    assert await tokenizer(kind).ids(asked()) is None
+
+
+async def test_a_template_that_gives_no_prompt_leaves_its_tokens_unknown(upstream, tokenizer):
+    answering(upstream, {"prompt": None, "tokens": [1]})
+    assert await tokenizer("llama_cpp").ids(asked()) is None
+    assert upstream.paths == ["/apply-template"]
+
+
+async def test_tokens_that_take_their_time_are_not_waited_for(upstream, tokenizer):
+    upstream.pieces = [30.0]
+    async with asyncio.timeout(5):
+        assert await tokenizer("llama_cpp").ids(asked()) is None
+    assert await tokenizer("vllm", url="http://127.0.0.1:9/v1").text_ids("hi") is None
+
+
 async def test_nobody_listening_and_a_cut_leave_the_count_unknown(upstream, count):
     assert await count("vllm", url="http://127.0.0.1:9/v1") is None
     upstream.pieces = [None]
