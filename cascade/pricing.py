@@ -37,10 +37,12 @@ class PriceCard:
         rates: of ordinary prompts.
         long_prompt_rates: (prompt tokens, rates): a prompt longer than that is priced as a whole at
             those rates; ascending.
+        source: where the rates are from, with its version; None when they were stated by hand.
     """
 
     rates: Rates
     long_prompt_rates: Sequence[tuple[int, Rates]] = ()
+    source: str | None = None
 
     @classmethod
     def from_gpu(
@@ -76,7 +78,7 @@ class PriceCard:
         """
         if usage.input is None or usage.output is None:
             return None
-        rates = self._rates(usage.prompt or 0)
+        rates = self.rates_for(usage.prompt or 0)
         writes = [
             _dollars(tokens, rates.cache_write.get(ttl))
             for ttl, tokens in (usage.cache_write or {}).items()
@@ -95,14 +97,47 @@ class PriceCard:
 
     def warm_prompt(self, tokens: int) -> Decimal | None:
         """Dollars of a prompt that is read from the cache as a whole."""
-        return _dollars(tokens, self._rates(tokens).cache_read)
+        return self.prompt_cost(warm=tokens, cold=0)
 
-    def _rates(self, prompt_tokens: int) -> Rates:
+    def prompt_cost(self, *, warm: int, cold: int, write_ttl: str | None = None) -> Decimal | None:
+        """Dollars of a prompt, the answer left out; None when a rate that it needs is unknown.
+
+        Args:
+            warm: tokens that are read from the cache.
+            cold: tokens that are written to it, or only computed where the card has no writes.
+            write_ttl: how long what is written shall be kept; None takes the cheapest.
+        """
+        prompt = warm + cold
+        read = _dollars(warm, self.rates_for(prompt).cache_read)
+        computed = _dollars(cold, _written(self.rates_for(prompt), write_ttl))
+        return None if read is None or computed is None else read + computed
+
+    def read_rate(self, prompt: int = 0) -> Decimal | None:
+        """Dollars of a token that is read from the cache, in a prompt of so many tokens."""
+        return _dollars(1, self.rates_for(prompt).cache_read)
+
+    def write_rate(self, ttl: str | None = None, *, prompt: int = 0) -> Decimal | None:
+        """Dollars of a token that is not in the cache, in a prompt of so many tokens.
+
+        The rate of writing it for that time, by default the cheapest; where the card has no writes,
+        that of computing it.
+        """
+        return _dollars(1, _written(self.rates_for(prompt), ttl))
+
+    def rates_for(self, prompt_tokens: int) -> Rates:
+        """The rates of a prompt of that length, cached tokens included."""
         chosen = self.rates
         for above, rates in self.long_prompt_rates:
             if prompt_tokens > above:
                 chosen = rates
         return chosen
+
+
+def _written(rates: Rates, ttl: str | None) -> Decimal | None:
+    """The rate of a prompt token that was not in the cache and is afterwards."""
+    if not rates.cache_write:
+        return rates.input
+    return min(rates.cache_write.values()) if ttl is None else rates.cache_write.get(ttl)
 
 
 def _dollars(tokens: int, rate: Decimal | None) -> Decimal | None:

@@ -1,4 +1,4 @@
-"""Price cards from the price map that litellm carries, so that known models need no typing.
+"""Price and cache cards from the map that litellm carries, so that known models need no typing.
 
 The map is read as a file: importing litellm would take seconds, and may fetch another map. Its
 numbers are taken as decimals and never pass through a float. What it leaves open stays unknown; a
@@ -9,24 +9,30 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 from cascade.backends.usage import ANTHROPIC_TTL, UNSTATED_TTL
+from cascade.caches import CacheCard
 from cascade.errors import ConfigError
 from cascade.pricing import MILLION, PriceCard, Rates
 
 _FILE: Final = "model_prices_and_context_window_backup.json"
 _INPUT, _OUTPUT = "input_cost_per_token", "output_cost_per_token"
 _READ, _WRITE = "cache_read_input_token_cost", "cache_creation_input_token_cost"
-_HOUR: Final = "_above_1hr"
+_HOUR, _HALF_DAY = "_above_1hr", "_above_12hr"
 _LONG: Final = re.compile(rf"{_INPUT}_above_(\d+)k_tokens")
 _APART: Final = {
     "output_cost_per_reasoning_token": "reasoning tokens",
     "input_cost_per_request": "requests",
 }
 """What a price card has no rate for, when it is not the rate of the model's other tokens."""
+
+_LEAST: Final = 1024
+_OPENAI: Final = {"openai", "azure"}
+_ANTHROPIC: Final = {"anthropic", "bedrock", "bedrock_converse", "vertex_ai-anthropic_models"}
 
 Entry = Mapping[str, Any]
 
@@ -37,11 +43,48 @@ def card_of(model: str) -> PriceCard:
     Raises:
         ConfigError: there is no map, no such model in it, or no price that a card can hold.
     """
-    return card_from(_read(), model)
+    return card_from(_read(), model, source=_source())
 
 
-def card_from(prices: Mapping[str, Entry], model: str) -> PriceCard:
-    """The card of a model in a map.
+def cache_of(model: str) -> CacheCard | None:
+    """How a model's provider keeps prompts, by litellm's name for the model; None if unknown.
+
+    Unknown is also what the installed package has no map for: a cache card is never required.
+    """
+    try:
+        return cache_from(_read(), model)
+    except ConfigError:
+        return None
+
+
+def cache_from(prices: Mapping[str, Entry], model: str) -> CacheCard | None:
+    """The same, from a map. The map has the shortest prompt; the times are the providers' own.
+
+    Anthropic's models, whoever runs them: five minutes from the last use, exact to the token. Of
+    OpenAI's, those with cache breakpoints (and a price for writes): half an hour, exact; all
+    others: five to ten minutes, of which the shorter counts, from 1,024 tokens on in steps of 128.
+    None for a model that is not said to cache, or without a price for it, which says the same, and
+    for providers that promise no time.
+
+    Raises:
+        ConfigError: no such model.
+    """
+    entry = _entry(prices, model)
+    if not entry.get("supports_prompt_caching") or _rate(entry, _READ) is None:
+        return None
+    provider, least = entry.get("litellm_provider"), entry.get("prompt_cache_min_tokens")
+    if provider in _ANTHROPIC and least:
+        return CacheCard(kind="ttl", ttl_seconds=300.0, minimum_tokens=int(least))
+    if provider not in _OPENAI:
+        return None
+    least = int(least or _LEAST)
+    if entry.get("supports_prompt_cache_breakpoint"):
+        return CacheCard(kind="ttl", ttl_seconds=1800.0, minimum_tokens=least)
+    return CacheCard(kind="ttl", block=128, ttl_seconds=300.0, minimum_tokens=least)
+
+
+def card_from(prices: Mapping[str, Entry], model: str, *, source: str | None = None) -> PriceCard:
+    """The card of a model in a map; `source` says which map that is.
 
     A model that is said to cache, without a rate for what is read from the cache, is refused: its
     bills would be unknown or wrong. Where nothing is said of caching the rate stays unknown, and
@@ -59,7 +102,15 @@ def card_from(prices: Mapping[str, Entry], model: str) -> PriceCard:
             raise _unpriced(model, f"prices {what} apart, which a price card cannot")
     if entry.get("supports_prompt_caching") and rates.cache_read is None:
         raise _unpriced(model, "says that the model caches, and has no price for cache reads")
-    return PriceCard(rates=rates, long_prompt_rates=sorted(_long(entry), key=lambda tier: tier[0]))
+    longer = sorted(_long(entry), key=lambda tier: tier[0])
+    return PriceCard(rates=rates, long_prompt_rates=longer, source=source)
+
+
+def _source() -> str:
+    try:
+        return f"litellm {version('litellm')}"
+    except PackageNotFoundError:  # it can be imported, but was not installed as a package
+        return "litellm"
 
 
 def _read() -> Mapping[str, Entry]:
@@ -90,8 +141,10 @@ def _entry(prices: Mapping[str, Entry], model: str) -> Entry:
 
 def _rates(entry: Entry, suffix: str = "") -> Rates:
     fresh = _rate(entry, f"{_INPUT}{suffix}")
-    write, hour = _rate(entry, f"{_WRITE}{suffix}"), _rate(entry, f"{_WRITE}{_HOUR}{suffix}")
-    by_ttl = {ANTHROPIC_TTL: write, UNSTATED_TTL: write, "1h": hour}
+    write = _rate(entry, f"{_WRITE}{suffix}")
+    by_ttl = {ANTHROPIC_TTL: write, UNSTATED_TTL: write}
+    by_ttl["1h"] = _rate(entry, f"{_WRITE}{_HOUR}{suffix}")
+    by_ttl["12h"] = _rate(entry, f"{_WRITE}{_HALF_DAY}{suffix}")
     return Rates(
         input=fresh,
         cache_read=_rate(entry, f"{_READ}{suffix}"),

