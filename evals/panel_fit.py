@@ -8,15 +8,16 @@ Rows are used once: "fit" rows choose and fit the heads and, cross-fitted, their
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cascade.errors import CascadeError
-from evals.panel_calibration import calibration
-from evals.panel_choice import KINDS, choose
+from evals.panel_calibration import Calibration, calibration
+from evals.panel_choice import KINDS, Chosen, choose
 from evals.panel_models import Labels, Rate, Table
 from judges.fitted import Feature, Head, calibrated
 
@@ -132,6 +133,56 @@ def fit_panel(
     return FittedPanel(list(table.features), heads, held_out)
 
 
+def cross_fitted(
+    rows: Sequence[JudgedRow],
+    tiers: Sequence[str],
+    folds: Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]],
+    *,
+    kind: str = "auto",
+    aside: Collection[str] = (),
+    done: Callable[[], None] = lambda: None,
+) -> list[dict[str, float]]:
+    """P(acceptable) of each row by tier, by heads that were not fitted on the row's group.
+
+    What the heads are like is chosen once, on all rows, as `fit_panel` chooses it; only their fit
+    leaves a fold out. Choosing anew in each fold would say what a panel of fewer rows is worth.
+
+    Args:
+        rows: at least 40, with ten right and ten wrong answers of the judged tier.
+        tiers: the judged one, then those above it.
+        folds: rows to fit on and rows to tell, a group never on both sides.
+        kind: one of `KINDS`.
+        aside: members that do not look at the answer; each head tries to do without them.
+        done: called after each head.
+
+    Raises:
+        FitError: too few rows or labels.
+    """
+    table = tabulate(rows)
+    judged, *higher = tiers
+    right = _labels(rows, judged)
+    _enough(right, judged)
+    way = _Way(kind, _choices(table, aside), 0)
+
+    def told(tier: str, among: Labels, least: int) -> NDArray[np.float64]:
+        labels = _labels(rows, tier)
+        chosen, map_ = _chosen(table.only(among), labels[among], way, least)
+        found, apply = np.zeros(len(rows)), calibrated(map_)
+        for train, test in folds:
+            inside = train[among[train]]
+            model = chosen if _rarest(labels[inside]) else _bare(0)
+            model.fit(table.only(inside), labels[inside])
+            found[test] = [apply(float(x)) for x in model.log_odds(table.only(test))]
+        done()
+        return found
+
+    chances = {judged: told(judged, np.ones(len(rows), dtype=bool), MIN_OF_EACH)}
+    for tier in higher:
+        spared, mended = told(tier, right, RAREST), told(tier, ~right, RAREST)
+        chances[tier] = chances[judged] * spared + (1.0 - chances[judged]) * mended
+    return [{tier: float(each[at]) for tier, each in chances.items()} for at in range(len(rows))]
+
+
 def _labels(rows: Sequence[JudgedRow], tier: str) -> Labels:
     if lacking := [row.prompt for row in rows if tier not in row.right]:
         raise FitError(f"{len(lacking)} rows have no answer of tier {tier}, first {lacking[0]}")
@@ -183,16 +234,28 @@ def _choices(table: Table, aside: Collection[str]) -> list[Sequence[int]]:
 
 def _head(table: Table, labels: Labels, way: _Way, least_of_each: int) -> tuple[Head, list[float]]:
     """A head, and what it says of rows whose group it has not seen."""
-    if _rarest(labels) < least_of_each:
-        rate = Rate()
-        rate.fit(table, labels)
-        return Head(**rate.part()), []
-    chosen = choose(table, labels, way.kind, way.seed, way.choices)
-    held_out = chosen.held_out.mean(axis=0)
-    map_ = None if isinstance(chosen.model, Rate) else calibration(held_out, labels, table.groups)
+    chosen, map_ = _chosen(table, labels, way, least_of_each)
+    held_out = chosen.held_out.mean(axis=0) if len(chosen.held_out) else []
     chosen.fit(table, labels)
     apply = calibrated(map_)
     return (
         Head(**chosen.part(table.raw.shape[1]), calibration=map_),
         [apply(float(log_odds)) for log_odds in held_out],
     )
+
+
+def _chosen(
+    table: Table, labels: Labels, way: _Way, least_of_each: int
+) -> tuple[Chosen, Calibration]:
+    """What a head is like, and the map that its log-odds need; not yet fitted to all rows."""
+    if _rarest(labels) < least_of_each:
+        return _bare(len(labels)), None
+    chosen = choose(table, labels, way.kind, way.seed, way.choices)
+    if isinstance(chosen.model, Rate):
+        return chosen, None
+    return chosen, calibration(chosen.held_out.mean(axis=0), labels, table.groups)
+
+
+def _bare(count: int) -> Chosen:
+    """The rate alone, for too few rows to try it out."""
+    return Chosen(Rate(), (), np.zeros((0, count)))

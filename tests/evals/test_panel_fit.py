@@ -7,7 +7,14 @@ import pytest
 from evals.escalation import Scored, lead
 from evals.metrics import auroc
 from evals.panel_choice import choose
-from evals.panel_fit import FitError, FittedPanel, JudgedRow, fit_panel, tabulate
+from evals.panel_fit import (
+    FitError,
+    FittedPanel,
+    JudgedRow,
+    cross_fitted,
+    fit_panel,
+    tabulate,
+)
 from judges.fitted import Artifact, Head, PanelModel, model_of, sigmoid
 
 TIERS = ["small", "large"]
@@ -175,3 +182,19 @@ def test_too_few_labels_a_missing_answer_and_an_unknown_kind_are_refused() -> No
     ]
     with pytest.raises(FitError, match="no feature differs"):
         fit_panel(same * 50, TIERS)
+
+
+def test_cross_fitted_heads_have_not_seen_the_group_that_they_tell_of() -> None:
+    made = rows(200, 1)
+    everyone = np.arange(len(made))
+    folds = [(everyone[everyone % 4 != part], everyone[everyone % 4 == part]) for part in range(4)]
+    told = cross_fitted(made, TIERS, folds, kind="logistic")
+    right = [row.right["small"] for row in made]
+    assert (auroc([chances["small"] for chances in told], right) or 0) > 0.8
+    assert all(0.0 < chances["large"] < 1.0 for chances in told)
+    # A label changes what rows of other folds are told, and nothing in its own.
+    turned = [replace(made[0], right={**made[0].right, "large": not made[0].right["large"]})]
+    again = cross_fitted(turned + made[1:], TIERS, folds, kind="logistic")
+    moved = [after["large"] - before["large"] for before, after in zip(told, again, strict=True)]
+    assert not any(moved[0::4])
+    assert any(moved[1::4])

@@ -1,0 +1,1 @@
+"""Fitting of what is believed after a judge: see `cascade.posterior`."""
