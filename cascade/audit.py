@@ -12,8 +12,10 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 from cascade.embedding import Embedding
+from cascade.prefix import Fingerprint
 from cascade.result import CascadeResult
 from cascade.types import Attempt, ChatRequest, Cost, Usage
 
@@ -22,7 +24,11 @@ PICO = Decimal(10) ** 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRecord:
-    """One attempt, judge calls included. Times are milliseconds; None is not known."""
+    """One attempt, judge calls included. Times are milliseconds; None is not known.
+
+    `quoted_pico`, `warm_tokens`, `cold_tokens`, `expected_output_tokens` and `credit_pico` are what
+    was expected before the call; the rest is what came of it.
+    """
 
     request_id: str
     index: int
@@ -54,6 +60,10 @@ class AttemptRecord:
     tries: int | None
     cold_premium_pico: int | None
     quoted_pico: int | None
+    warm_tokens: int | None
+    cold_tokens: int | None
+    expected_output_tokens: int | None
+    credit_pico: int | None
     started_ms: float
     duration_ms: float
     first_token_ms: float | None
@@ -66,6 +76,7 @@ class AuditRecord:
     """One request with its attempts. status: ok, degraded, cancelled or error.
 
     `embedding` is {"model": ..., "float16": base64 of little-endian halves}, where it is kept.
+    `segments` are the prompt's, as hashes: a list of {"name", "tokens", "raw", "masked", "parts"}.
     """
 
     id: str
@@ -83,6 +94,7 @@ class AuditRecord:
     tags: Mapping[str, str]
     prompt_hash: str
     prompt_messages: int
+    segments: Sequence[Mapping[str, Any]] | None
     tier: str | None
     model: str | None
     reason: str
@@ -126,6 +138,7 @@ def record(result: CascadeResult, *, embeddings: bool = False) -> AuditRecord:
         tags=dict(request.tags),
         prompt_hash=prompt_hash(request),
         prompt_messages=len(request.messages),
+        segments=_segments(result.fingerprint),
         tier=result.completion.tier if result.completion else None,
         model=result.completion.model if result.completion else None,
         reason=result.reason,
@@ -172,6 +185,7 @@ def _status(result: CascadeResult) -> str:
 
 def _attempt(request_id: str, attempt: Attempt) -> AttemptRecord:
     completion, verdict, error = attempt.completion, attempt.verdict, attempt.error
+    quote = attempt.quote
     usage = completion.usage if completion else Usage()
     cost = attempt.cost
     writes = usage.cache_write
@@ -201,13 +215,32 @@ def _attempt(request_id: str, attempt: Attempt) -> AttemptRecord:
         usage_estimated=attempt.usage_estimated,
         tries=completion.tries if completion else None,
         cold_premium_pico=pico(attempt.cold_premium),
-        quoted_pico=pico(attempt.quote.dollars) if attempt.quote else None,
+        quoted_pico=pico(quote.dollars) if quote else None,
+        warm_tokens=quote.warm_tokens if quote else None,
+        cold_tokens=quote.cold_tokens if quote else None,
+        expected_output_tokens=quote.expected_output_tokens if quote else None,
+        credit_pico=pico(quote.credit) if quote else None,
         started_ms=attempt.started * 1e3,
         duration_ms=attempt.seconds * 1e3,
         first_token_ms=_ms(attempt.first_token_seconds),
         error_type=error.type if error else None,
         error_message=error.message if error else None,
     )
+
+
+def _segments(fingerprint: Fingerprint | None) -> list[dict[str, Any]] | None:
+    if fingerprint is None:
+        return None
+    return [
+        {
+            "name": segment.name,
+            "tokens": segment.tokens,
+            "raw": segment.raw,
+            "masked": dict(segment.masked),
+            "parts": list(segment.parts),
+        }
+        for segment in fingerprint.segments
+    ]
 
 
 def _halves(embedding: Embedding | None) -> dict[str, str] | None:

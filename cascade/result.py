@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cascade.prefix import Fingerprint
 from cascade.types import FREE, Attempt, Beliefs, ChatRequest, Completion, Cost, Failure, Json, Kind
 
 
@@ -20,6 +21,7 @@ class CascadeResult:
         overhead_seconds: time that was not spent waiting for models.
         released_characters: how much text the client had been sent.
         error: why there is no answer.
+        fingerprint: the prompt's segments as hashes; None when none were taken.
     """
 
     request: ChatRequest
@@ -40,6 +42,7 @@ class CascadeResult:
     overhead_seconds: float = 0.0
     released_characters: int = 0
     error: Failure | None = None
+    fingerprint: Fingerprint | None = None
 
     @property
     def answers(self) -> int:

@@ -1,9 +1,7 @@
 """cascade audit tail | show | stats."""
 
-import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +11,12 @@ from rich.console import Console
 from sqlalchemy import Engine
 
 from cascade.audit import AuditRecord
-from serving.commands.options import audit_url, config_option, json_option
-from serving.store import present, present_stats, queries, schema, stats
-from serving.store.database import engine_for, faults_of
+from serving.commands.log import audit_database, since_option
+from serving.commands.options import config_option, json_option
+from serving.store import present, present_stats, queries, stats
 
 FOLLOW_SECONDS = 1.0
 LOOK_BACK_SECONDS = 900.0
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @click.group()
@@ -51,7 +48,7 @@ def audit() -> None:
 def tail(path: Path | None, limit: int, follow: bool, as_json: bool, **only: str | None) -> None:
     """Print the latest requests, the latest at the end."""
     filters = queries.Filters(**only)
-    with _database(path) as engine:
+    with audit_database(path) as engine:
         found = queries.tail(engine, limit, filters=filters)
         _print(engine, found, as_json)
         if follow:
@@ -68,7 +65,7 @@ def show(path: Path | None, request_id: str, as_json: bool) -> None:
 
     REQUEST_ID is the x-cascade-request-id of an answer; its beginning is enough.
     """
-    with _database(path) as engine:
+    with audit_database(path) as engine:
         record = queries.show(engine, request_id)
         said = queries.feedback_on(engine, [record])[record.id]
     if as_json:
@@ -78,30 +75,17 @@ def show(path: Path | None, request_id: str, as_json: bool) -> None:
 
 
 @audit.command("stats")
-@click.option("--since", default="24h", show_default=True, help="How far back: 30m, 24h, 7d, all.")
+@since_option
 @config_option
 @json_option
-def statistics(path: Path | None, since: str, as_json: bool) -> None:
+def statistics(path: Path | None, since: float | None, as_json: bool) -> None:
     """Sum up cost, escalation, judges and latency."""
-    with _database(path) as engine:
-        found = stats.stats(engine, since=_since(since))
+    with audit_database(path) as engine:
+        found = stats.stats(engine, since=since)
     if as_json:
         _json(present_stats.stats_json(found))
     else:
         Console().print(present_stats.stats_view(found))
-
-
-@contextmanager
-def _database(path: Path | None) -> Iterator[Engine]:
-    """The audit database; one that cannot be used or is not ready is a sentence."""
-    url = audit_url(path)
-    schema.require_head(url)
-    engine = engine_for(url)
-    try:
-        with faults_of(url):
-            yield engine
-    finally:
-        engine.dispose()
 
 
 def _following(
@@ -134,14 +118,6 @@ def _print(engine: Engine, records: list[AuditRecord], as_json: bool) -> None:
         Console().print(present.tail_table(records))
     else:
         click.echo("no requests match; without any yet, the README has one to paste")
-
-
-def _since(text: str) -> float | None:
-    if text == "all":
-        return None
-    if not (match := re.fullmatch(r"(\d+)([smhd])", text)):
-        raise click.BadParameter("write 30m, 24h, 7d or all", param_hint="--since")
-    return time.time() - int(match[1]) * UNITS[match[2]]
 
 
 def _json(value: Any, *, lines: bool = False) -> None:

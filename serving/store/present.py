@@ -85,6 +85,9 @@ def _head(record: AuditRecord) -> RenderableType:
         "answered by": f"{record.tier} ({record.model})" if record.tier else "nobody",
         "whose": f"tenant {record.tenant}, session {record.session or NONE}",
         "prompt": f"{messages}, hash {record.prompt_hash}",
+        "segments": ", ".join(
+            f"{each['name']} {each['tokens']:,}" for each in record.segments or ()
+        ),
         "tags": ", ".join(f"{name}={value}" for name, value in record.tags.items()),
         "error": f"{record.error_type}: {record.error_message}" if record.error_type else "",
     }
@@ -150,6 +153,9 @@ def _call_facts(call: AttemptRecord) -> Iterator[str]:
         premium = call.cold_premium_pico
         cold = f", {pico_dollars(premium)} of it because its cache was cold" if premium else ""
         yield f"quoted {pico_dollars(call.quoted_pico)}, billed {_bill(call)}{cold}"
+    if call.warm_tokens:
+        prompt = call.warm_tokens + (call.cold_tokens or 0)
+        yield f"{call.warm_tokens:,} of {prompt:,} prompt tokens were expected to be warm"
     if call.usage_estimated:
         yield "the model did not say what it used: tokens and bill are estimated"
     if call.error_type:

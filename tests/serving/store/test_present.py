@@ -5,6 +5,8 @@ import pytest
 from rich.console import Console, RenderableType
 
 from cascade.audit import record
+from cascade.prefix import Fingerprint, Segment
+from cascade.quote import Quote
 from cascade.types import Failure, Kind, Outcome, Step, Verdict
 from serving.store.feedback import Feedback
 from serving.store.formats import dollars, duration
@@ -123,6 +125,21 @@ def test_show_says_what_was_estimated_how_often_it_asked_and_what_was_saved() ->
     usual = shown(request_view(record(result("r"))))
     for part in ("~", "asked 1", "did not say", "dearest"):
         assert part not in usual
+
+
+def test_show_says_what_of_a_prompt_was_expected_to_be_warm_and_how_long_its_segments_are() -> None:
+    quote = Quote(tier="small", warm_tokens=1200, cold_tokens=300, dollars=Decimal("0.001"))
+    segments = (
+        Segment(name="system", tokens=1400, raw="a"),
+        Segment(name="suffix", tokens=100, raw="b"),
+    )
+    known = result(attempts=(attempt(quote=quote),), fingerprint=Fingerprint(segments=segments))
+    text = shown(request_view(record(known)))
+    assert "1,200 of 1,500 prompt tokens were expected to be warm" in text
+    assert "system 1,400, suffix 100" in text
+    plain = shown(request_view(record(result())))
+    assert "expected to be warm" not in plain
+    assert "segments" not in plain
 
 
 def test_show_of_an_unknown_cost_claims_no_saving() -> None:

@@ -7,6 +7,8 @@ from sqlalchemy import Engine, select
 
 from cascade.audit import AuditRecord, record
 from cascade.embedding import Embedding
+from cascade.prefix import Fingerprint, Segment
+from cascade.quote import Part, Quote
 from cascade.types import FREE, Beliefs
 from serving.store.rows import decode, encode, insert
 from serving.store.rows import record as from_rows
@@ -66,6 +68,47 @@ def test_an_embedding_is_kept_only_where_that_is_asked_for(engine: Engine) -> No
     kept = round_trip(engine, record(done, embeddings=True)).embedding
     assert kept == {"model": "m", "float16": "ADgAtA=="}
     assert record(done).embedding is None
+
+
+def test_a_prompt_is_kept_as_hashes_and_a_quote_beside_what_came_of_it(engine: Engine) -> None:
+    quote = Quote(
+        tier="small",
+        warm_tokens=1200,
+        cold_tokens=300,
+        expected_output_tokens=256,
+        shared=Part(credit=0.000002),
+        own=Part(credit=0.000001),
+    )
+    system = Segment(
+        name="system", tokens=900, raw="0a" * 8, masked={"dates": "0b" * 8}, parts=["c1d2e3f4"]
+    )
+    suffix = Segment(name="suffix", tokens=40, raw="0d" * 8)
+    given = record(
+        result(
+            attempts=(attempt(quote=quote), attempt(1, quote=None)),
+            fingerprint=Fingerprint(segments=(system, suffix)),
+        )
+    )
+    kept = round_trip(engine, given)
+    assert kept == given
+    assert kept.segments == [
+        {
+            "name": "system",
+            "tokens": 900,
+            "raw": "0a" * 8,
+            "masked": {"dates": "0b" * 8},
+            "parts": ["c1d2e3f4"],
+        },
+        {"name": "suffix", "tokens": 40, "raw": "0d" * 8, "masked": {}, "parts": []},
+    ]
+    quoted, unquoted = kept.attempts
+    assert (quoted.warm_tokens, quoted.cold_tokens, quoted.expected_output_tokens) == (
+        1200,
+        300,
+        256,
+    )
+    assert quoted.credit_pico == 3_000_000
+    assert (unquoted.warm_tokens, unquoted.credit_pico) == (None, None)
 
 
 def test_a_row_that_is_there_already_stays_as_it_is(engine: Engine) -> None:

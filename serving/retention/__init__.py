@@ -1,0 +1,1 @@
+"""How long a prompt is worth keeping warm, from the gaps between its uses in the audit log."""
