@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from cascade.backends.registry import BACKENDS
+from cascade.backends.replicas import Replica, ReplicasBackend
 from cascade.errors import BackendConnectionError, BackendError
 from cascade.registry import load
 from cascade.types import ChatRequest
@@ -48,6 +49,7 @@ WRAPPED_IN = {
     "limit": limited,
     "cool-down": cooling,
     "all three": guarded,
+    "replicas": lambda backend: ReplicasBackend({"one": Replica(backend=backend)}),
 }
 
 

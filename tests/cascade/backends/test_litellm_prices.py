@@ -1,10 +1,12 @@
 import json
 import sys
 from decimal import Decimal
+from importlib.metadata import version
 
 import pytest
 
-from cascade.backends.litellm_prices import card_from, card_of
+from cascade.backends.litellm_prices import cache_from, cache_of, card_from, card_of
+from cascade.caches import CacheCard
 from cascade.errors import ConfigError
 from cascade.types import Usage
 
@@ -130,3 +132,57 @@ def test_a_write_that_is_cheaper_than_the_prompt_is_a_slip_and_not_a_price():
     for ttl in ("5m", "default"):
         written = dear.price(Usage(input=0, cache_write={ttl: 1_000_000}, output=0))
         assert written.total == D("1.25")
+
+
+def test_a_card_says_which_map_it_is_from():
+    assert card_of("openai/gpt-5-mini").source == f"litellm {version('litellm')}"
+    assert card().source is None
+
+
+def test_writes_for_half_a_day_have_their_own_rate():
+    found = card(
+        cache_creation_input_token_cost=D("0.00000125"),
+        cache_creation_input_token_cost_above_12hr=D("0.000002"),
+    )
+    assert found.write_rate("12h") == D("0.000002")
+    assert found.write_rate() == D("0.00000125")
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (
+            "anthropic/claude-sonnet-4-6",
+            CacheCard(kind="ttl", ttl_seconds=300, minimum_tokens=1024),
+        ),
+        ("anthropic/claude-opus-4-6", CacheCard(kind="ttl", ttl_seconds=300, minimum_tokens=4096)),
+        (
+            "openai/gpt-5-mini",
+            CacheCard(kind="ttl", block=128, ttl_seconds=300, minimum_tokens=1024),
+        ),
+        ("openai/gpt-5.6-terra", CacheCard(kind="ttl", ttl_seconds=1800, minimum_tokens=1024)),
+        ("deepseek/deepseek-chat", None),
+        ("openai/gpt-3.5-turbo", None),
+        ("openai/gpt-99", None),
+    ],
+    ids=[
+        *("anthropic", "a longer minimum", "openai", "openai with breakpoints"),
+        *("promises no time", "does not cache", "not in the map"),
+    ],
+)
+def test_how_a_provider_keeps_prompts_is_known_where_it_is_documented(model, expected):
+    assert cache_of(model) == expected
+
+
+def test_another_house_that_serves_anthropics_models_keeps_them_as_long():
+    entry = {
+        **BASE,
+        "litellm_provider": "bedrock_converse",
+        "supports_prompt_caching": True,
+        "cache_read_input_token_cost": D("0.0000001"),
+        "prompt_cache_min_tokens": D("2048.0"),
+    }
+    found = cache_from({"m": entry}, "bedrock/m")
+    assert (found.ttl_seconds, found.minimum_tokens) == (300, 2048)
+    unstated = entry | {"prompt_cache_min_tokens": None}
+    assert cache_from({"m": unstated}, "bedrock/m") is None

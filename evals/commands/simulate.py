@@ -1,0 +1,13 @@
+"""cascade simulate: the shipped ledger, rules and prices against made-up traffic."""
+
+import click
+
+from evals.commands.simulate_replicas import replicas
+
+
+@click.group()
+def simulate() -> None:
+    """Run what serves against made-up traffic."""
+
+
+simulate.add_command(replicas)
