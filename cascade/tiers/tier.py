@@ -5,11 +5,13 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from cascade.caches import CacheCard
 from cascade.pricing import PriceCard
 from cascade.protocols import Backend, Tokenizer
+from cascade.sight import Look
 from cascade.tiers.bound import stripped
 from cascade.tiers.requirements import Needs
-from cascade.types import ChatRequest, Chunk, Cost, Quote, Usage
+from cascade.types import ChatRequest, Chunk, Cost, Usage
 
 CHARACTERS_PER_TOKEN = 4
 EXPECTED_OUTPUT_TOKENS = 256
@@ -17,6 +19,10 @@ EXPECTED_OUTPUT_TOKENS = 256
 
 def nothing_to_end() -> None:
     """Of a tier that never cools down."""
+
+
+def nobody_chooses(look: Look) -> None:
+    """Of a tier with one server."""
 
 
 def never_cooling() -> bool:
@@ -40,6 +46,10 @@ class ModelTier:
         recovered: to be told when the model's server is known to be well again, so that a
             cool-down need not run its time.
         cooling: whether it is being left alone for now, so that a call would fail at once.
+        cache: how its servers keep prompts; None when that is not known, or they keep none.
+        salted: whether each tenant has a cache of its own.
+        replicated: whether several servers of the model each have their own.
+        watch: takes who says what is warm at which of these servers.
     """
 
     name: str
@@ -52,6 +62,10 @@ class ModelTier:
     tokenizer: Tokenizer | None = None
     recovered: Callable[[], None] = nothing_to_end
     cooling: Callable[[], bool] = never_cooling
+    cache: CacheCard | None = None
+    salted: bool = False
+    replicated: bool = False
+    watch: Callable[[Look], None] = nobody_chooses
 
     def unfit(self, needs: Needs) -> str | None:
         """Why it cannot serve such a request, as the rest of a sentence; None when it may."""
@@ -73,9 +87,13 @@ class ModelTier:
         if self.tokenizer is None or self.context_tokens is None:
             return None
         count = await self.tokenizer.count(stripped(request, self.accepts))
-        if count is None or count < self.context_tokens:
+        return None if count is None else self.too_short_for(count)
+
+    def too_short_for(self, tokens: int) -> str | None:
+        """Why a prompt of so many tokens does not fit; None when it does or may."""
+        if self.context_tokens is None or tokens < self.context_tokens:
             return None
-        return f"has a window of {self.context_tokens} tokens, too short for the prompt of {count}"
+        return f"has a window of {self.context_tokens} tokens, too short for the prompt of {tokens}"
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk]:
         """Ask the backend; the completion carries the tier's name, also for a model without one."""
@@ -87,18 +105,6 @@ class ModelTier:
                     continue
                 named = replace(answer, tier=self.name, model=answer.model or self.name)
                 yield replace(chunk, completion=named)
-
-    def quote(self, tokens: "ExpectedTokens") -> Quote:
-        """What such a call is expected to cost at list price, no cache assumed."""
-        usage = Usage(input=tokens.prompt, cache_read=0, output=tokens.output)
-        cost = self.price(usage)
-        return Quote(
-            tier=self.name,
-            cold_tokens=tokens.prompt,
-            expected_output_tokens=tokens.output,
-            dollars=cost.total if cost else None,
-            cold_premium=self.cold_premium(usage, cost),
-        )
 
     def price(self, usage: Usage) -> Cost | None:
         """What a call cost; None when the card or the report does not say."""

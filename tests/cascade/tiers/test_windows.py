@@ -29,7 +29,7 @@ NEAR = request("word " * 150)
 
 async def why(count, window, asked=NEAR):
     tokenizer = Counting(count)
-    lacks = await too_long([tier("t", tokenizer=tokenizer, context_tokens=window)], asked)
+    lacks = await too_long([tier("t", tokenizer=tokenizer, context_tokens=window)], asked, {})
     return lacks.get("t"), len(tokenizer.asked)
 
 
@@ -54,15 +54,15 @@ async def test_a_prompt_that_surely_fits_is_not_counted():
 
 async def test_without_a_window_or_a_tokenizer_there_is_nothing_to_count():
     assert await why(10_000, None) == (None, 0)
-    assert await too_long([tier("t", context_tokens=10)], NEAR) == {}
-    assert await too_long([], NEAR) == {}
+    assert await too_long([tier("t", context_tokens=10)], NEAR, {}) == {}
+    assert await too_long([], NEAR, {}) == {}
 
 
 async def test_all_counts_are_made_at_the_same_time():
     gate = asyncio.Event()
     waiting = [Counting(2000, gate) for _ in range(3)]
     tiers = [tier(f"t{i}", tokenizer=each, context_tokens=900) for i, each in enumerate(waiting)]
-    counting = asyncio.create_task(too_long(tiers, NEAR))
+    counting = asyncio.create_task(too_long(tiers, NEAR, {}))
     async with asyncio.timeout(5):
         while not all(each.asked for each in waiting):
             await asyncio.sleep(0)
@@ -74,5 +74,5 @@ async def test_what_is_counted_is_what_the_tier_would_get():
     tokenizer = Counting(5)
     asked = request("word " * 150, prompt_cache_key="k")
     knows_nothing = tier("t", tokenizer=tokenizer, context_tokens=900, accepts=frozenset())
-    await too_long([knows_nothing], asked)
+    await too_long([knows_nothing], asked, {})
     assert tokenizer.asked[0].params == {}

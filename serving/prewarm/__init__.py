@@ -1,0 +1,1 @@
+"""Filling a cache ahead of the requests that will read it."""
