@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cascade.pricing import PriceCard
-from cascade.types import ChatRequest, Completion, Cost, Json, Quote, Usage
+from cascade.quote import Quote
+from cascade.types import ChatRequest, Completion, Cost, Json, Usage
 
 TTL_SECONDS = 300.0
 MAX_PREFIXES = 100_000

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from cascade.answers import assemble, is_answer, tokens
 from cascade.errors import BackendError, BackendProtocolError
+from cascade.quote import Quote
 from cascade.tiers import ModelTier
 from cascade.tool_calls import ToolCallGate
-from cascade.types import FREE, Chunk, Completion, Cost, Json, Quote, Usage
+from cascade.types import FREE, Chunk, Completion, Cost, Json, Usage
 
 _NOTHING: Sequence[Sequence[Json]] = ()
 

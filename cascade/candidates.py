@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from cascade.types import Attempt, Budget, Cost, Kind, Quote, Step, total
+from cascade.quote import Quote
+from cascade.types import Attempt, Budget, Cost, Kind, Step, total
 
 
 @dataclass(slots=True, kw_only=True)

@@ -20,13 +20,12 @@ from cascade.errors import (
 )
 from cascade.estimating import estimate
 from cascade.experiments import Arm
-from cascade.pace import Pace
+from cascade.forecast import Forecast
 from cascade.protocols import AuditSink, Judge
 from cascade.result import AttemptFinished, AttemptStarted, CascadeResult, Delta, Event, Finished
 from cascade.run import Run
 from cascade.sessions import SessionHistory
 from cascade.snapshot import Snapshot
-from cascade.tiers import ExpectedTokens
 from cascade.tiers.requirements import needs
 from cascade.tiers.windows import too_long
 from cascade.types import ChatRequest, Chunk, Completion, Cost, Plan, Step, Verdict, total
@@ -41,7 +40,7 @@ class CascadeEngine:
     Args:
         snapshot: the configuration.
         sink: takes every result.
-        pace: what was learned of the tiers' speed; nothing yet without one.
+        forecast: what was learned of the tiers and of the traffic; nothing yet without one.
         baseline: what the dearest tier would have warm; nothing yet without one.
         sessions: how much each session had to go up lately; nothing yet without one.
     """
@@ -51,12 +50,12 @@ class CascadeEngine:
         snapshot: Snapshot,
         sink: AuditSink,
         *,
-        pace: Pace | None = None,
+        forecast: Forecast | None = None,
         baseline: Baseline | None = None,
         sessions: SessionHistory | None = None,
     ) -> None:
         self.snapshot = snapshot
-        self.pace = pace or Pace()
+        self.forecast = forecast or Forecast(snapshot.tiers)
         self.baseline = baseline or Baseline()
         self.sessions = sessions or SessionHistory()
         self._sink = sink
@@ -80,7 +79,7 @@ class CascadeEngine:
             live: what is released goes to the client at once and cannot be taken back. Otherwise
                 nothing is sent before the end, and until then any tier may still take over.
         """
-        request = self.sessions.recall(request)
+        request = self.forecast.recall(self.sessions.recall(request))
         run = Run(request=request, arm=arm, config_version=self.snapshot.version, live=live)
         try:
             run.prior = run.beliefs = await estimate(run, self.snapshot)
@@ -91,15 +90,18 @@ class CascadeEngine:
             run.baseline = self._cost_of_the_dearest(run)
         except BaseException as error:
             self._sink.write(run.interrupted(error))
+            self._over(run)
             raise
         result = run.result()
         self._sink.write(result)
         self.sessions.learn(request, result.attempts)
+        self._over(run)
         yield Finished(result=result)
 
     async def _climb(self, run: Run) -> AsyncGenerator[Event]:
         while True:
             run.plan = self._decide(run)
+            run.note_leads()
             if (settled := run.settle()) is not None:
                 yield AttemptFinished(attempt=settled)
             if not run.plan.steps:
@@ -114,20 +116,25 @@ class CascadeEngine:
 
     async def _survey(self, run: Run) -> None:
         """Which tiers can serve the request, and what each would cost and take."""
-        needed = needs(run.request)
-        tokens = ExpectedTokens.of(run.request, needed)
-        tiers = self.snapshot.tiers
-        lacks = dict(self.snapshot.ruled_out(run.request))
+        request, tiers, steps = run.request, self.snapshot.tiers, run.arm.policy.steps
+        needed, lacks = needs(request), dict(self.snapshot.ruled_out(request))
         for name, tier in tiers.items():
             if name not in lacks and (lack := tier.unfit(needed)):
                 lacks[name] = lack
-        wanted = {step.tier for step in run.arm.policy.steps} - lacks.keys()
-        lacks |= await too_long([tiers[name] for name in wanted], run.request)
-        for name, tier in tiers.items():
-            if name in lacks:
-                run.candidates.leave_out(name, lacks[name])
-            else:
-                run.candidates.add(self.pace.expect(tier.quote(tokens)))
+        fit = [name for name in tiers if name not in lacks]
+        wanted = {step.tier for step in steps}.intersection(fit)
+        cached = {name for name in wanted if tiers[name].cache is not None}
+        run.reading = await self.forecast.read(request, fit, counted=cached)
+        lacks |= await too_long([tiers[name] for name in wanted], request, run.reading.counted)
+        for name, lack in lacks.items():
+            run.candidates.leave_out(name, lack)
+        for quote in self.forecast.quotes(request, run.reading, steps):
+            if quote.tier not in lacks:
+                run.candidates.add(quote)
+
+    def _over(self, run: Run) -> None:
+        if run.reading is not None:
+            self.forecast.over(run.request, run.reading, run.attempts, run.led)
 
     @staticmethod
     def _decide(run: Run) -> Plan:
@@ -168,10 +175,11 @@ class CascadeEngine:
         except (BackendError, DeadlineError) as error:
             yield AttemptFinished(attempt=run.fail(error))
             return
-        self.pace.observe(run.answer(completion))
+        self.forecast.ended(run.request, run.prompt, run.answer(completion))
         # What was released stands; what the whole of it is worth is only worth knowing for free.
         if judge is not None and (run.current.commit is None or free(judge)):
             await self._judge(run, judge, completion)
+            self.forecast.judged(run.attempts[-1])
 
     def _look(self, run: Run, step: Step) -> EarlyLook | None:
         """The look at the answer's start that may release it, where that gains anything."""
@@ -182,9 +190,8 @@ class CascadeEngine:
             return None
         return EarlyLook(step.commit, self.snapshot.judges[name], run.request, step.tier)
 
-    @staticmethod
     async def _listen(
-        run: Run, call: Call, request: ChatRequest, look: EarlyLook | None
+        self, run: Run, call: Call, request: ChatRequest, look: EarlyLook | None
     ) -> AsyncGenerator[Delta]:
         """Take in an answer; what goes out of it before it is whole."""
         stream, tier = call.tier.stream(request), call.tier.name
@@ -193,8 +200,11 @@ class CascadeEngine:
         try:
             async with aclosing(stream) as chunks:
                 async for chunk in chunks:
+                    waiting = call.first_token_seconds is None
                     for choices in call.take(chunk):
                         yield run.release(tier, chunk, choices)
+                    if waiting and call.first_token_seconds is not None:
+                        self.forecast.began(run.prompt, chunk.replica)
                     if look is not None and (said := await _said(look, chunk)) is not None:
                         for delta in run.looked(look, said):
                             yield delta

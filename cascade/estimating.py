@@ -7,8 +7,8 @@ used and flagged. One that asks a model is booked like any other call.
 import asyncio
 from dataclasses import replace
 
-from cascade import posterior
 from cascade.errors import EstimatorError
+from cascade.posterior import prior
 from cascade.protocols import DifficultyEstimator
 from cascade.run import Run
 from cascade.snapshot import Snapshot
@@ -17,7 +17,7 @@ from cascade.types import FREE, Beliefs
 
 async def estimate(run: Run, snapshot: Snapshot) -> Beliefs:
     """The beliefs that a request starts with, and on them how its session fared lately."""
-    beliefs = await _beliefs(run, snapshot)
+    beliefs = run.arm.posterior.before(await _beliefs(run, snapshot))
     if not run.request.session:
         return beliefs
     features = {**beliefs.features, "escalation": run.request.escalation}
@@ -27,18 +27,25 @@ async def estimate(run: Run, snapshot: Snapshot) -> Beliefs:
 async def _beliefs(run: Run, snapshot: Snapshot) -> Beliefs:
     estimator = run.arm.estimator
     if estimator is None:
-        return posterior.prior(snapshot.tiers, "no_estimator")
+        return _prior(run, snapshot, "no_estimator")
     asks = estimator.asks
     if asks is not None and asks in snapshot.ruled_out(run.request):
-        return posterior.prior(snapshot.tiers, "fallback")  # it must not see the request at all
+        return _prior(run, snapshot, "fallback")  # it must not see the request at all
     run.estimating(asks)
     try:
         beliefs = await _in_time(run, estimator)
     except EstimatorError as error:
         run.estimated(error.cost, error)
-        return posterior.prior(snapshot.tiers, "fallback")
+        return _prior(run, snapshot, "fallback")
     run.estimated(beliefs.cost)
     return beliefs
+
+
+def _prior(run: Run, snapshot: Snapshot, flag: str) -> Beliefs:
+    """What is believed without an estimate."""
+    beliefs = prior(snapshot.tiers, flag)
+    known = {tier: q for tier, q in run.arm.prior.items() if tier in snapshot.tiers}
+    return replace(beliefs, mean={**beliefs.mean, **known})
 
 
 async def _in_time(run: Run, estimator: DifficultyEstimator) -> Beliefs:

@@ -8,21 +8,30 @@ Schindelhauer and Schomaker, 2005).
 
 import hashlib
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+from cascade.posterior import Posterior, Unfitted
 from cascade.protocols import DifficultyEstimator, RoutingPolicy
 
+UNFITTED = Unfitted()
 _SCALE = 2.0**64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """One way to answer: an estimator, a policy, and its share of the units."""
+    """One way to answer: an estimator, a policy, and its share of the units.
+
+    Attributes:
+        posterior: what puts the estimate and the judges' words together.
+        prior: P(a tier's answer is acceptable) where there is no estimate; of other tiers one half.
+    """
 
     name: str | None
     policy: RoutingPolicy
     estimator: DifficultyEstimator | None = None
+    posterior: Posterior = UNFITTED
+    prior: Mapping[str, float] = field(default_factory=dict)
     weight: float = 1.0
     experiment: str | None = None
 

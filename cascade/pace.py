@@ -7,7 +7,8 @@ answered yet has no expected time.
 
 from dataclasses import dataclass, replace
 
-from cascade.types import Attempt, Quote, Usage
+from cascade.quote import Quote
+from cascade.types import Attempt, Usage
 
 KEEP = 0.9
 """What an observation is worth once there is a newer one: about ten answers are remembered."""

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cascade import posterior
 from cascade.answers import characters, presented
 from cascade.call import Call
 from cascade.candidates import Candidates
@@ -20,16 +19,16 @@ from cascade.errors import (
     BackendError,
     BackendRefusedError,
     BackendToolCallError,
-    BudgetError,
     CascadeError,
     DeadlineError,
     EstimatorError,
     JudgeError,
-    NoAnswerError,
-    NoFitError,
     StreamBrokenError,
 )
 from cascade.experiments import Arm
+from cascade.failures import failure, no_answer
+from cascade.quote import Quote
+from cascade.reading import Prompt, Reading
 from cascade.result import CascadeResult, Delta
 from cascade.tiers import ModelTier
 from cascade.tool_calls import ToolCallGate
@@ -40,7 +39,6 @@ from cascade.types import (
     Chunk,
     Completion,
     Cost,
-    Failure,
     Json,
     Kind,
     Outcome,
@@ -61,7 +59,9 @@ class Run:
     Attributes:
         prior: what was believed before any call.
         beliefs: the same after the verdicts so far.
+        reading: what the tiers would read of the request.
         candidates: the tiers that may be asked, and why the others may not.
+        led: quotes of tiers and the most by which each led the others, where a policy says so.
         current: the answer attempt made last.
         live: whether what is released goes to the client at once.
         committed: whether anything went to the client.
@@ -75,7 +75,9 @@ class Run:
     config_version: str
     prior: Beliefs = _NOTHING
     beliefs: Beliefs = _NOTHING
+    reading: Reading | None = None
     candidates: Candidates = field(init=False)
+    led: dict[str, tuple[Quote, float]] = field(default_factory=dict)
     attempts: list[Attempt] = field(default_factory=list)
     plan: Plan = field(default_factory=Plan)
     live: bool = True
@@ -113,10 +115,25 @@ class Run:
         return self.attempts[self._answering]
 
     @property
+    def prompt(self) -> Prompt:
+        """What the tier that is asked reads."""
+        if self.reading is None:
+            raise AssertionError("nothing was read of the request")
+        return self.reading.prompts[self.current.step.tier]
+
+    @property
     def completion(self) -> Completion | None:
         """The answer that the policy took, if the request can still be answered with it."""
         accepted = self.plan.accept
         return None if accepted is None or self.error else self.attempts[accepted].completion
+
+    def note_leads(self) -> None:
+        """The policy has said how its tiers stand to each other."""
+        for tier, lead in self.plan.leads.items():
+            if tier in self.candidates.quotes:
+                before = self.led.get(tier)
+                most = lead if before is None else max(lead, before[1])
+                self.led[tier] = (self.candidates.quotes[tier], most)
 
     def hold_to_budget(self) -> None:
         """Leave out the tiers whose next call does not fit into what the client allows."""
@@ -233,7 +250,8 @@ class Run:
             cost=spoke.cost if spoke else None,
         )
         self._set(verdict=verdict)
-        self.beliefs = posterior.update(self.beliefs, self.current.step.tier, verdict)
+        judged = [(a.step.tier, a.verdict) for a in self.attempts if a.kind is Kind.ANSWER]
+        self.beliefs = self.arm.posterior.after(self.prior, judged)
 
     def _judge_attempt(self, **known: Any) -> None:
         """The judge's work is an attempt of its own."""
@@ -309,7 +327,9 @@ class Run:
         completion = self.completion
         waited = sum(attempt.seconds for attempt in self.attempts if _asked_a_model(attempt))
         seconds = self.elapsed
-        error = self.error or (None if completion else self._no_answer())
+        error = self.error
+        if error is None and completion is None:
+            error = no_answer(self.candidates, self.attempts, late=self.seconds_left == 0.0)
         return CascadeResult(
             request=self.request,
             policy=self.arm.policy.name,
@@ -317,6 +337,7 @@ class Run:
             experiment=self.arm.experiment,
             arm=self.arm.name,
             beliefs=self.prior,
+            fingerprint=self.reading.fingerprint if self.reading else None,
             attempts=tuple(self.attempts),
             completion=completion,
             cost=total([attempt.cost for attempt in self.attempts]),
@@ -329,22 +350,6 @@ class Run:
             released_characters=self.released if self.live else _length(completion),
             error=failure(error) if error else None,
         )
-
-    def _no_answer(self) -> CascadeError:
-        left_out = self.candidates.why()
-        if self._answering < 0 and left_out:
-            if self.candidates.over_budget:
-                return BudgetError(f"the budget is too small for any call: {left_out}")
-            return NoFitError(f"no tier can serve this request: {left_out}")
-        failures = [a for a in self.attempts if a.kind is Kind.ANSWER and a.error is not None]
-        told = [f"{a.step.tier}: {a.error.message}" for a in failures if a.error]
-        message = f"no model answered ({'; '.join([*told, *filter(None, [left_out])])})"
-        if self.seconds_left == 0.0:
-            return DeadlineError(message)
-        last = failures[-1].error if failures else None
-        if last is None:
-            return NoAnswerError(message)
-        return NoAnswerError(message, status=last.status, retry_after=last.retry_after)
 
     def _under_way(self) -> Call:
         if self._call is None:
@@ -379,16 +384,3 @@ def _asked_a_model(attempt: Attempt) -> bool:
 
 def _length(answer: Completion | None) -> int:
     return sum(len(choice.text) for choice in answer.choices) if answer else 0
-
-
-def failure(error: BaseException) -> Failure:
-    """An error as a value."""
-    if isinstance(error, CascadeError):
-        return Failure(
-            type=type(error).__name__,
-            message=error.message,
-            status=error.status,
-            code=error.code,
-            retry_after=error.retry_after,
-        )
-    return Failure(type=type(error).__name__, message=str(error), status=500)

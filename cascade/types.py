@@ -15,6 +15,7 @@ from typing import Any
 
 from cascade.commit import Commit, CommitRule
 from cascade.embedding import Embedding
+from cascade.quote import Quote
 
 Json = Mapping[str, Any]
 """A JSON object as it came over the wire."""
@@ -134,6 +135,7 @@ class ChatRequest:
         idempotency_key: the client's name for this request and its repetitions; empty without one.
         tags: labels the client put on the request.
         escalation: how much its session had to go up lately, from 0 to 1.
+        served_by: the tier that answered its session's last turn; empty when that is not known.
     """
 
     id: str
@@ -148,6 +150,7 @@ class ChatRequest:
     idempotency_key: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
     escalation: float = 0.0
+    served_by: str = ""
 
     def asking(self, needs: Json) -> "ChatRequest":
         """This request with the parameters that a judge needs; the client's larger ask stands."""
@@ -235,6 +238,7 @@ class Chunk:
 
     choices: Sequence[Json] = ()
     model: str = ""
+    replica: str | None = None
     completion: Completion | None = None
 
 
@@ -257,30 +261,6 @@ class Beliefs:
     features: Mapping[str, float] = field(default_factory=dict)
     embedding: Embedding | None = None
     cost: Cost | None = FREE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quote:
-    """What a call to one tier is expected to cost and take; None where it cannot be known.
-
-    Attributes:
-        warm_tokens: prompt tokens expected to be read from a cache.
-        cold_tokens: prompt tokens expected to be computed.
-        dollars: the expected bill.
-        cold_premium: dollars more than if the whole prompt were warm.
-        credit: dollars that warming the prefix is worth to later calls.
-        seconds: expected time to the full answer.
-    """
-
-    tier: str
-    replica: str | None = None
-    warm_tokens: int = 0
-    cold_tokens: int = 0
-    expected_output_tokens: int = 0
-    dollars: Decimal | None = None
-    cold_premium: Decimal | None = None
-    credit: Decimal = Decimal(0)
-    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,6 +309,8 @@ class Plan:
         threshold: the score the last verdict was held against; None when there was none.
         accept: index of the attempt whose answer is taken; None with steps, or with no answer.
         degraded: the answer taken is less than the policy wanted.
+        leads: by how many dollars each tier that may be asked leads what else could be done, below
+            0 how much cheaper it would have to be; of a policy that weighs dollars.
     """
 
     steps: Sequence[Step] = ()
@@ -336,6 +318,7 @@ class Plan:
     threshold: float | None = None
     accept: int | None = None
     degraded: bool = False
+    leads: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,8 @@ from starlette.types import Receive, Scope, Send
 
 from cascade.errors import CascadeError, RequestError
 from cascade.experiments import Arm
+from cascade.failures import failure
 from cascade.result import CascadeResult
-from cascade.run import failure
 from cascade.snapshot import Snapshot
 from cascade.types import ChatRequest, Completion, Failure
 from serving import present

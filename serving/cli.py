@@ -11,9 +11,11 @@ from serving.commands.lazy import LazyGroup
 COMMANDS: Final = {
     "serve": ("serving.commands.serve:serve", "Start the models and serve requests."),
     "models": ("serving.commands.models:models", "Fetch models and see how they are."),
+    "cache": ("serving.commands.cache:cache", "What prompt caches save, and when they pay."),
     "audit": ("serving.commands.audit:audit", "Read the audit log."),
     "judges": ("evals.commands.judges:judges", "Fit a panel of judges and certify it."),
-    "train": ("evals.commands.train:train", "Learn which tier will do, from outcomes."),
+    "train": ("evals.commands.training:train", "Learn which tier will do, from outcomes."),
+    "simulate": ("evals.commands.simulate:simulate", "Run what serves on made-up traffic."),
     "config": ("serving.commands.config:config", "Check or show the configuration."),
     "db": ("serving.commands.db:db", "Create or check the audit database."),
     "version": ("serving.commands.version:version", "Print the version."),

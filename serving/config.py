@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from cascade.errors import ConfigError
-from serving.tier_config import FROM_MAP, PRICES, MapPrice, Open, Strict, Tier
+from serving.tier_config import FORMS, FROM_MAP, MapPrice, Open, Strict, Tier
 
 DEFAULT_FILE = "cascade.yaml"
 
@@ -47,11 +47,13 @@ class Embedder(Open):
 
     Attributes:
         most: texts that go through together.
+        waiting: texts that may wait for that.
         cache_mib: memory for the vectors of texts seen before.
     """
 
     type: str
     most: int = Field(default=16, ge=1)
+    waiting: int = Field(default=1024, ge=1)
     cache_mib: float = Field(default=32.0, ge=0)
 
 
@@ -226,7 +228,7 @@ class ConfigFile:
     def _first(self, error: ValidationError) -> ConfigError:
         """The first fault; the rest would only repeat it in other words."""
         fault = error.errors(include_url=False)[0]
-        path = ".".join(str(step) for step in fault["loc"] if step not in PRICES)
+        path = ".".join(str(step) for step in fault["loc"] if step not in FORMS)
         message = "unknown key" if fault["type"] == "extra_forbidden" else fault["msg"]
         return self.explain(ConfigError(message.removeprefix("Value error, "), param=path))
 

@@ -16,8 +16,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from cascade.errors import CascadeError
+from cascade.failures import failure
 from cascade.result import AttemptFinished, CascadeResult, Delta, Event, Finished
-from cascade.run import failure
 from cascade.types import Attempt, Failure, Outcome, Usage
 from serving import present
 from serving.explain import explained

@@ -9,22 +9,24 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from cascade.backends.litellm_prices import card_of
+from cascade.backends.litellm_prices import cache_of, card_of
 from cascade.backends.registry import BACKENDS
 from cascade.backends.wrappers.breaker import CoolDown, CoolingBackend
 from cascade.backends.wrappers.limit import LimitedBackend, Limits
 from cascade.backends.wrappers.retry import Retries, RetryingBackend
+from cascade.caches import CacheCard
 from cascade.errors import ConfigError
 from cascade.pricing import PriceCard, Rates
 from cascade.protocols import Backend
 from cascade.registry import load
 from cascade.tiers import ModelTier
-from cascade.tiers.tier import never_cooling, nothing_to_end
 from serving import tier_config as cfg
 from serving.config import Config
 from serving.factories import at, build
 from serving.models.catalogue import lookup
 from serving.models.launch import Launch
+from serving.replica_wiring import Server, guarded_by, replicated
+from serving.warming import keeping_warm
 
 LAUNCHABLE = "openai_http"
 
@@ -41,34 +43,43 @@ def build_tier(name: str, entry: cfg.Tier, address: Mapping[str, str] | None) ->
         ConfigError: it cannot work.
     """
     where = f"tiers.{name}"
-    for key in ("api_key", "salt_key"):
-        if key in entry.options:
-            raise ConfigError(
-                "a key does not belong in a file: put it into an environment variable and name "
-                f"that with {key}_env",
-                param=f"{where}.{key}",
-            )
     ours: dict[str, Any] = {}
     if entry.launch is not None:
         ours = _launched_options(name, entry, address)
     ours |= _secrets(entry, where)
     with at(f"{where}.backend"):
         factory = load(BACKENDS, "backend", entry.backend)
-    backend: Backend = build(factory, where, entry.options, ours)
-    guarded, circuit = _guarded(backend, entry)
+
+    def server(url: str | None = None) -> Server:
+        there = {} if url is None else {"url": url}
+        backend: Backend = build(factory, where, entry.options, ours | there)
+        return guarded_by(*_guarded(backend, entry), backend.tokenizer)
+
+    cache = _cache(entry)
+    asked = (
+        replicated(entry.replicas, server, where, rule=entry.replica_rule, cached=cache is not None)
+        if entry.replicas
+        else server()
+    )
     with at(f"{where}.price"):
         prices = _card(entry)
+    with at(where):
+        warmed = keeping_warm(_retrying(asked.backend, entry), entry, cache)
     return ModelTier(
         name=name,
-        backend=guarded,
+        backend=warmed,
         prices=prices,
         capabilities=None if entry.capabilities is None else frozenset(entry.capabilities),
         context_tokens=entry.window,
         output_tokens=entry.output_tokens,
         accepts=frozenset(entry.accepts),
-        tokenizer=backend.tokenizer,
-        recovered=circuit.recovered if circuit else nothing_to_end,
-        cooling=circuit.cooling if circuit else never_cooling,
+        tokenizer=asked.tokenizer,
+        recovered=asked.recovered,
+        cooling=asked.cooling,
+        cache=cache,
+        salted=entry.salt_tenants,
+        replicated=bool(entry.replicas),
+        watch=asked.watch,
     )
 
 
@@ -89,18 +100,24 @@ def _launched_options(
 
 
 def _guarded(backend: Backend, entry: cfg.Tier) -> tuple[Backend, CoolingBackend | None]:
-    """The backend behind its limit, its cool-down and its retries, and the cool-down itself."""
-    # Innermost the limit: a call holds a slot while it is asked, not while it waits to be retried.
-    # Around it the cool-down: while it lasts nobody queues. Outermost the retries: every try counts
-    # for the cool-down, whose beginning ends the tries of all calls, and a probe is one try.
+    """A server's backend behind its limit and its cool-down, and the cool-down itself."""
+    # Inside the limit: a call holds a slot while it is asked, not while it waits to be retried.
+    # Around it the cool-down: while it lasts nobody queues.
     if entry.limits is not None:
         backend = LimitedBackend(backend, Limits(**entry.limits.model_dump()))
     circuit: CoolingBackend | None = None
     if entry.cooldown is not None:
         backend = circuit = CoolingBackend(backend, CoolDown(**entry.cooldown.model_dump()))
-    if entry.retry is not None:
-        backend = RetryingBackend(backend, Retries(**entry.retry.model_dump()))
     return backend, circuit
+
+
+def _retrying(backend: Backend, entry: cfg.Tier) -> Backend:
+    """The backend, asked again where that may help."""
+    # Outermost: every try counts for the cool-down, whose beginning ends the tries of all calls,
+    # and a probe is one try.
+    if entry.retry is None:
+        return backend
+    return RetryingBackend(backend, Retries(**entry.retry.model_dump()))
 
 
 def launches(config: Config) -> list[Launch]:
@@ -156,8 +173,51 @@ def _rates(price: cfg.TokenPrice | cfg.LongPrompt) -> Rates:
     )
 
 
+def _cache(entry: cfg.Tier) -> CacheCard | None:
+    """How the tier's servers keep prompts: as stated, else as its launch or litellm's map says."""
+    cache = entry.cache
+    if cache is None or cache == "slots":
+        return _known_cache(entry)
+    if isinstance(cache, cfg.BlockCache):
+        return CacheCard(kind="blocks", block=cache.blocks, capacity_tokens=cache.capacity_tokens)
+    if isinstance(cache, cfg.SlotCache):
+        return CacheCard(kind="slots", slots=cache.slots, capacity_tokens=cache.capacity_tokens)
+    if isinstance(cache, cfg.TtlCache):
+        return CacheCard(
+            kind="ttl", ttl_seconds=cache.ttl, minimum_tokens=cache.minimum, block=cache.step
+        )
+    return None
+
+
+def _known_cache(entry: cfg.Tier) -> CacheCard | None:
+    if (launch := entry.launch) is not None:
+        return CacheCard(kind="slots", slots=launch.slots, capacity_tokens=_kept_besides(launch))
+    model = entry.options.get("model")  # held against what the backend takes where that is built
+    if entry.backend != "litellm_api" or not isinstance(model, str):
+        return None
+    return cache_of(model)
+
+
+def _kept_besides(launch: cfg.Launch) -> int | None:
+    """Tokens that fit into the memory for prompts without a slot; None where that is not known."""
+    if launch.model.endswith(".gguf"):
+        return None
+    return (launch.cache_ram_mib << 20) // lookup(launch.model).kv_bytes_per_token or None
+
+
 def _secrets(entry: cfg.Tier, where: str) -> dict[str, Any]:
-    """Backend options that no file may hold."""
+    """Backend options that no file may hold.
+
+    Raises:
+        ConfigError: the file holds one, or a variable that it names is not set.
+    """
+    for key in ("api_key", "salt_key"):
+        if key in entry.options:
+            raise ConfigError(
+                "a key does not belong in a file: put it into an environment variable and name "
+                f"that with {key}_env",
+                param=f"{where}.{key}",
+            )
     found: dict[str, Any] = {}
     if entry.api_key_env is not None:
         found["api_key"] = _secret(entry.api_key_env, f"{where}.api_key_env")

@@ -106,6 +106,11 @@ class Wiring:
         }
         fitted |= {f"price of {n}": repr(self._tiers[n].prices) for n in config.priced_by_map}
         fitted |= {
+            f"cache of {n}": repr(tier.cache)
+            for n, tier in self._tiers.items()
+            if tier.cache and config.tiers[n].cache is None
+        }
+        fitted |= {
             f"rubric of {n}": repr(load_rubric(judge.options["rubric"], self._base))
             for n, judge in config.judges.items()
             if judge.options.get("rubric")
@@ -209,7 +214,9 @@ class Wiring:
         if self._serves:
             with at(where):
                 model.load()
-        return BatchedEmbedder(model, most=entry.most, cache_mib=entry.cache_mib)
+        return BatchedEmbedder(
+            model, most=entry.most, waiting=entry.waiting, cache_mib=entry.cache_mib
+        )
 
     def _embedder_of(self, entry: cfg.Judge | cfg.Estimator, where: str) -> dict[str, Embedder]:
         """The embedder that an entry names, if it names one."""
@@ -253,6 +260,12 @@ class Wiring:
         if entry.estimator is not None and entry.estimator not in estimators:
             message = _missing("estimator", entry.estimator, estimators)
             raise ConfigError(message, param=f"{where}.estimator")
+        if entry.estimator is None and entry.options.get("when_unsure") is not None:
+            raise ConfigError(
+                "without an estimator there is no telling which request it is unsure of; name one "
+                "as `estimator`, or leave this key out",
+                param=f"{where}.when_unsure",
+            )
         with at(f"{where}.type"):
             factory = load(POLICIES, "policy", entry.type)
         policy: RoutingPolicy = build(factory, where, entry.options, {"name": name})

@@ -4,6 +4,7 @@ import uuid
 from decimal import Decimal
 from typing import Any
 
+from cascade.quote import Quote
 from cascade.result import CascadeResult
 from cascade.types import (
     Attempt,
@@ -15,7 +16,6 @@ from cascade.types import (
     Failure,
     Kind,
     Outcome,
-    Quote,
     Step,
     Usage,
     Verdict,

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from cascade.types import Attempt, Beliefs, ChatRequest, Kind, Plan, Quote, Step
+from cascade.quote import Quote
+from cascade.types import Attempt, Beliefs, ChatRequest, Kind, Plan, Step
 
 
 class FixedPolicy:

@@ -18,7 +18,8 @@ from typing import Any
 
 from cascade.commit import CommitRule
 from cascade.errors import ConfigError
-from cascade.types import Attempt, Beliefs, ChatRequest, Kind, Plan, Quote, Step
+from cascade.quote import Quote
+from cascade.types import Attempt, Beliefs, ChatRequest, Kind, Plan, Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

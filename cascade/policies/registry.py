@@ -5,4 +5,5 @@ from typing import Final
 POLICIES: Final = {
     "fixed": "cascade.policies.fixed:FixedPolicy",
     "ladder": "cascade.policies.ladder:LadderPolicy",
+    "utility": "cascade.policies.utility:UtilityPolicy",
 }

@@ -1,5 +1,6 @@
 """cascade config check | show."""
 
+from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import click
 import orjson
 
+from cascade.caches import CacheCard
 from cascade.pricing import PriceCard, Rates
 from serving.commands.options import config_option, json_option, load, wire
 from serving.store.database import shown
@@ -27,7 +29,12 @@ def check(path: Path | None, as_json: bool) -> None:
     if as_json:
         report: dict[str, Any] = {"ok": True, "file": str(file.path), "version": snapshot.version}
         report["warnings"] = list(snapshot.warnings)
-        report["prices"] = {name: _prices(tier.prices) for name, tier in snapshot.tiers.items()}
+        tiers = snapshot.tiers
+        report["prices"] = {name: _prices(tier.prices) for name, tier in tiers.items()}
+        report["price_sources"] = {
+            n: t.prices.source if t.prices else None for n, t in tiers.items()
+        }
+        report["caches"] = {n: asdict(t.cache) if t.cache else None for n, t in tiers.items()}
         click.echo(orjson.dumps(report).decode())
         return
     click.secho(f"{file.path} can work (version {snapshot.version})", fg="green")
@@ -37,6 +44,8 @@ def check(path: Path | None, as_json: bool) -> None:
         click.echo(f"  {kind:<10} {name}")
     for name, tier in snapshot.tiers.items():
         click.echo(f"  {'price':<10} {name}: {_said(tier.prices)}")
+    for name, tier in snapshot.tiers.items():
+        click.echo(f"  {'cache':<10} {name}: {_kept(tier.cache)}")
 
 
 @config.command()
@@ -54,7 +63,22 @@ def _said(card: PriceCard | None) -> str:
     if card is None:
         return "none, so what its calls cost is unknown"
     longer = (f"; above {above} {_rates(rates)}" for above, rates in card.long_prompt_rates)
-    return f"{_rates(card.rates)}{''.join(longer)} ($ per million tokens)"
+    unit = "$ per million tokens" + (f", {card.source}" if card.source else "")
+    return f"{_rates(card.rates)}{''.join(longer)} ({unit})"
+
+
+def _kept(card: CacheCard | None) -> str:
+    """A cache card in one line."""
+    if card is None:
+        return "none, or not known how it works"
+    room = f"{card.capacity_tokens:,} tokens" if card.capacity_tokens else ""
+    if card.kind == "blocks":
+        return f"blocks of {card.block} tokens, room for {room or 'an unknown number of tokens'}"
+    if card.kind == "slots":
+        return f"the last prompt of {card.slots} slots" + (f", and {room} besides" if room else "")
+    steps = f" in steps of {card.block}" if card.block > 1 else ""
+    shortest = f"from {card.minimum_tokens:,} tokens on"
+    return f"for {card.ttl_seconds:g} s after its last use, {shortest}{steps}"
 
 
 def _rates(rates: Rates) -> str:

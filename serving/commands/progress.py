@@ -1,12 +1,13 @@
 """Progress in the terminal: bars where someone looks, lines where a log is kept."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import (
     BarColumn,
     DownloadColumn,
+    MofNCompleteColumn,
     Progress,
     TaskID,
     TextColumn,
@@ -17,6 +18,21 @@ from rich.progress import (
 from serving.models.sources import Progress as ProgressCall
 
 STEPS = 10
+
+
+@contextmanager
+def stepping(console: Console, label: str, total: int) -> Iterator[Callable[[], None]]:
+    """A callable that counts one of so many steps as done, until the block ends."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )
+    # Where nobody looks, the bar as it is at the end is all that is printed.
+    with Progress(*columns, console=console) as bars:
+        task = bars.add_task(label, total=total)
+        yield lambda: bars.advance(task)
 
 
 @contextmanager

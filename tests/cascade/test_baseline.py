@@ -9,7 +9,8 @@ from cascade.baseline import Baseline
 from cascade.experiments import Arm
 from cascade.policies.fixed import FixedPolicy
 from cascade.pricing import PriceCard, Rates
-from cascade.types import FREE, ChatRequest, Choice, Completion, Quote, Usage
+from cascade.quote import Quote
+from cascade.types import FREE, ChatRequest, Choice, Completion, Usage
 from tests.engines import SMALL_THEN_LARGE, Bench, FixedJudge, card, tier
 from tests.guards import Clock
 

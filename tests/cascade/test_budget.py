@@ -16,8 +16,9 @@ from cascade.pace import Pace
 from cascade.policies.fixed import FixedPolicy
 from cascade.policies.ladder import Rung
 from cascade.pricing import PriceCard, Rates
+from cascade.quote import Quote
 from cascade.result import Delta, Finished
-from cascade.types import Budget, ChatRequest, Cost, Outcome, Quote, Step, Usage
+from cascade.types import Budget, ChatRequest, Cost, Outcome, Step, Usage
 from tests import builders
 from tests.engines import Bench, FixedJudge, card, ladder, request, tier
 
@@ -252,7 +253,7 @@ async def test_a_whole_answer_is_cut_by_the_deadline_since_nothing_of_it_was_sen
 
 async def test_no_call_is_begun_that_is_not_expected_to_end_in_time():
     asked = bench(judge=FixedJudge(0.3))
-    pace = asked.engine.pace
+    pace = asked.engine.forecast.pace
     for name, seconds in (("small", 0.2), ("large", 20.0)):
         completion = builders.completion(usage=USAGE)
         pace.observe(
@@ -268,7 +269,7 @@ async def test_no_call_is_begun_that_is_not_expected_to_end_in_time():
 
 async def test_a_tier_whose_speed_is_not_known_may_begin():
     asked = bench()
-    assert isinstance(asked.engine.pace, Pace)
+    assert isinstance(asked.engine.forecast.pace, Pace)
     assert (await asked.run(allowed(seconds=10.0))).completion.tier == "large"
 
 

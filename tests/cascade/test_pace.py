@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from cascade.backends.scripted import Script
 from cascade.pace import Pace
-from cascade.types import Attempt, Quote, Usage
+from cascade.quote import Quote
+from cascade.types import Attempt, Usage
 from tests import builders
 from tests.engines import SMALL_THEN_LARGE, Bench, FixedJudge, tier
 
@@ -128,8 +129,9 @@ async def test_an_engine_learns_from_whole_answers_and_quotes_with_it():
     bench = Bench(tier("small", slow), tier("large"), judge=FixedJudge(0.9), arm=SMALL_THEN_LARGE)
     first, second = await bench.run(), await bench.run()
     assert first.attempts[0].quote.seconds is None
-    # 255 tokens after the first, four of which took at least 20 ms
-    assert 0.02 + 255 * 0.005 < second.attempts[0].quote.seconds < 20
+    # An answer of 5 tokens where 256 were expected makes 130, of which four took at least 20 ms.
+    assert second.attempts[0].quote.expected_output_tokens == 130
+    assert 0.02 + 129 * 0.005 < second.attempts[0].quote.seconds < 20
 
 
 async def test_an_answer_that_broke_off_teaches_nothing():

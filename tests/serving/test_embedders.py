@@ -19,7 +19,7 @@ policies:
   p: {type: fixed, tier: small}
 """
 GOOD = {
-    "EMBEDDER": "type: onnx, max_tokens: 32, most: 4, cache_mib: 1",
+    "EMBEDDER": "type: onnx, max_tokens: 32, most: 4, waiting: 64, cache_mib: 1",
     "JUDGE": "type: agreement, compare: meaning, embedder: minilm",
     "ESTIMATOR": "type: heuristic, tiers: {small: [0.9, 0.3]}",
 }
@@ -60,6 +60,7 @@ def test_a_service_that_starts_has_its_models_read(tmp_path):
     [
         ({"EMBEDDER": "type: onxx"}, "5: embedders.minilm.type: no embedder of type 'onxx'"),
         ({"EMBEDDER": "type: onnx, most: 0"}, "5: embedders.minilm.most: Input should be"),
+        ({"EMBEDDER": "type: onnx, waiting: 0"}, "5: embedders.minilm.waiting: Input should be"),
         ({"EMBEDDER": "type: onnx, threads: 0"}, "5: embedders.minilm.threads: it must be at"),
         ({"EMBEDDER": "type: onnx, path: none"}, "5: embedders.minilm.path: there is no "),
         ({"EMBEDDER": "type: static"}, "5: embedders.minilm: the key path is missing"),

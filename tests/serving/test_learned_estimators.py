@@ -15,6 +15,7 @@ estimators:
 policies:
   up: {type: fixed, tier: small, estimator: learned}
 """
+GRADER = "  grader: {backend: openai_http, url: http://127.0.0.1:3/v1, model: judge-1}"
 PLAIN = Recipe(head="linear")
 
 
@@ -59,6 +60,33 @@ def test_an_artifact_of_other_tiers_is_refused_with_its_line(folder):
     other = CONFIG.replace("  large:", "  big:")
     with pytest.raises(ConfigError, match=r":5: estimators\.learned\.artifact: .* 'large'"):
         wired(folder, other)
+
+
+def test_tiers_in_another_order_are_refused_with_the_line(folder):
+    small, large = CONFIG.split("\n")[1:3]
+    turned = CONFIG.replace(f"{small}\n{large}", f"{large}\n{small}")
+    with pytest.raises(ConfigError, match=r":5: estimators\.learned\.artifact: .*'large' before"):
+        wired(folder, turned)
+
+
+def test_a_tier_that_nothing_was_learned_of_is_a_warning(folder):
+    text = CONFIG.replace("estimators:", f"{GRADER}\nestimators:")
+    (warning,) = wired(folder, text).warnings
+    assert (
+        warning == "estimator learned: it was not fitted for tier 'grader' and says nothing of it"
+    )
+
+
+LADDER = "type: ladder, when_unsure: large, steps: [{tier: small, judge: sound, accept_at: 0.7}, "
+
+
+def test_to_be_unsure_takes_an_estimator(folder):
+    judged = CONFIG + "judges:\n  sound: {type: format}\n"
+    sure = judged.replace("type: fixed, tier: small", f"{LADDER}{{tier: large}}]")
+    assert wired(folder, sure).arms["up"].estimator.name == "learned"
+    alone = sure.replace(", estimator: learned", "")
+    with pytest.raises(ConfigError, match=r":7: policies\.up\.when_unsure: without an estimator"):
+        wired(folder, alone)
 
 
 def test_a_missing_artifact_is_refused_with_its_line(folder):

@@ -1,9 +1,10 @@
-"""The keys of a tier: prices from litellm's map, tokenizers, salts."""
+"""The keys of a tier: prices and caches, litellm's map, tokenizers, salts."""
 
 import pytest
 
+from cascade.caches import CacheCard
 from cascade.errors import ConfigError
-from cascade.types import ChatRequest
+from cascade.types import ChatRequest, Usage
 from serving.config import ConfigFile
 from serving.wiring import Wiring
 from tests.upstream import DONE, Upstream, serving, words
@@ -36,6 +37,20 @@ def test_the_map_prices_the_model_of_an_api_tier(tmp_path):
     ]
 
 
+def test_a_self_hosted_model_has_each_rate_it_was_given(tmp_path):
+    """10,000 prompt tokens, 8,000 of them cached, and 100 of the answer."""
+    asked = Usage(input=2000, cache_read=8000, output=100)
+    stated = plus(OWN, "price: {input: 0.5, cache_read: 0.05, output: 2}")
+    tier = wired(tmp_path, stated).tiers["t"]
+    assert tier.price(asked).total * 1_000_000 == 1000 + 400 + 200
+    assert tier.prices.source is None
+
+
+def test_a_self_hosted_model_without_a_price_costs_an_unknown_amount_and_never_nothing(tmp_path):
+    tier = wired(tmp_path, OWN).tiers["t"]
+    assert tier.price(Usage(input=2000, cache_read=8000, output=100)) is None
+
+
 def test_any_tier_can_have_the_price_of_a_model_that_the_map_knows(tmp_path):
     priced = wired(tmp_path, plus(OWN, "price: {litellm: openai/gpt-5-mini}"))
     assert priced.tiers["t"].prices == wired(tmp_path, MINI).tiers["t"].prices
@@ -54,6 +69,36 @@ def test_any_tier_can_have_the_price_of_a_model_that_the_map_knows(tmp_path):
         (MINI.replace("price: litellm", "price: {}"), r"tiers\.t\.price\.input"),
         (MINI.replace("price: litellm", "price: 3"), r"tiers\.t\.price: .*dictionary"),
         (MINI.replace("price: litellm", "price: [1]"), r"tiers\.t\.price: .*dictionary"),
+        (
+            plus(OWN, "price: {input: 1, output: 2}"),
+            r"tiers\.t\.price\.cache_read: Field required",
+        ),
+        (
+            plus(
+                OWN,
+                "price: {gpu_usd_per_hour: 2, prefill_tokens_per_second: 9, "
+                "decode_tokens_per_second: 1}",
+            ),
+            r"tiers\.t\.price\.cached_tokens_per_second: Field required",
+        ),
+        (
+            "{backend: litellm_api, model: 3}",
+            r"tiers\.t\.model: Input should be a valid string",
+        ),
+        (plus(OWN, "cache: slots"), r"tiers\.t: cache: slots goes by .*cache: {slots: 4}"),
+        (plus(OWN, "cache: lots"), r"tiers\.t\.cache: .*'slots' or 'none'"),
+        (plus(OWN, "cache: 3"), r"tiers\.t\.cache: .*'slots' or 'none'"),
+        (plus(OWN, "cache: {blocks: 0}"), r"tiers\.t\.cache\.blocks: .*greater than or equal to 1"),
+        (
+            plus(OWN, "cache: {blocks: 16, capacity_tokens: 9}"),
+            r"tiers\.t\.cache: capacity_tokens 9 does not hold a block of 16",
+        ),
+        (plus(OWN, "cache: {blocks: 16, ttl: 3}"), r"tiers\.t\.cache\.ttl: unknown key"),
+        (plus(OWN, "cache: {slots: 2, step: 3}"), r"tiers\.t\.cache\.step: unknown key"),
+        (plus(OWN, "cache: {minimum: 9}"), r"tiers\.t\.cache\.ttl: Field required"),
+        (plus(OWN, "cache: {ttl: 0}"), r"tiers\.t\.cache\.ttl: .*greater than 0"),
+        (plus(LAUNCHED, "cache: {slots: 3}"), r"tiers\.t: .*cache of 2 slots: say cache: slots"),
+        (plus(LAUNCHED, "cache: {ttl: 3}"), r"tiers\.t: .*cache of 2 slots: say cache: slots"),
         (plus(OWN, "price: litellm"), r"tiers\.t: .*say which model's price"),
         (plus(OWN, "tokenizer: sglang"), r"tiers\.t\.tokenizer: .*llama_cpp.*vllm"),
         (plus(MINI, "tokenizer: vllm"), r"tiers\.t\.tokenizer: unknown key"),
@@ -69,6 +114,50 @@ def test_any_tier_can_have_the_price_of_a_model_that_the_map_knows(tmp_path):
 def test_what_cannot_work_is_refused_with_line_and_key(tmp_path, tier, fault):
     with pytest.raises(ConfigError, match=rf"cascade\.yaml:2: {fault}"):
         wired(tmp_path, tier)
+
+
+@pytest.mark.parametrize(
+    ("tier", "expected"),
+    [
+        (LAUNCHED, CacheCard(kind="slots", slots=2, capacity_tokens=21_845)),
+        (plus(LAUNCHED, "cache: slots"), CacheCard(kind="slots", slots=2, capacity_tokens=21_845)),
+        (plus(LAUNCHED, "cache: {slots: 2}"), CacheCard(kind="slots", slots=2)),
+        (
+            LAUNCHED.replace("-0.5b", "-0.5b, slots: 4, cache_ram_mib: 0"),
+            CacheCard(kind="slots", slots=4),
+        ),
+        (LAUNCHED.replace("qwen2.5-coder-0.5b", "/m/a.gguf"), CacheCard(kind="slots", slots=2)),
+        (plus(LAUNCHED, "cache: none"), None),
+        (OWN, None),
+        (
+            plus(OWN, "cache: {slots: 4, capacity_tokens: 9000}"),
+            CacheCard(kind="slots", slots=4, capacity_tokens=9000),
+        ),
+        (
+            plus(OWN, "cache: {blocks: 16, capacity_tokens: 400000}"),
+            CacheCard(kind="blocks", block=16, capacity_tokens=400_000),
+        ),
+        (plus(OWN, "cache: {blocks: 16}"), CacheCard(kind="blocks", block=16)),
+        (
+            plus(OWN, "cache: {ttl: 300, minimum: 1024, step: 128}"),
+            CacheCard(kind="ttl", ttl_seconds=300, minimum_tokens=1024, block=128),
+        ),
+        (MINI, CacheCard(kind="ttl", ttl_seconds=300, minimum_tokens=1024, block=128)),
+        (plus(MINI, "cache: {ttl: 60}"), CacheCard(kind="ttl", ttl_seconds=60)),
+        (plus(MINI, "cache: none"), None),
+        ("{backend: litellm_api, model: openai/gpt-99}", None),
+    ],
+)
+def test_how_a_tier_keeps_prompts_is_stated_or_known(tmp_path, tier, expected):
+    assert wired(tmp_path, tier).tiers["t"].cache == expected
+
+
+def test_what_the_map_says_of_a_cache_is_part_of_the_version(tmp_path):
+    stated = wired(tmp_path, MINI).version
+    config = ConfigFile(tmp_path / "cascade.yaml").config
+    price_only = {"price of t": repr(wired(tmp_path, MINI).tiers["t"].prices)}
+    assert stated != config.version(price_only)
+    assert wired(tmp_path, MINI).version == stated
 
 
 def test_a_price_from_the_map_is_part_of_the_version(tmp_path):

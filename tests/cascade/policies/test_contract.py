@@ -1,8 +1,12 @@
 """What every policy in the registry must do."""
 
+from decimal import Decimal
+
 import pytest
 
 from cascade.policies.registry import POLICIES
+from cascade.posterior import Unfitted
+from cascade.quote import Quote
 from cascade.registry import load
 from cascade.types import (
     Attempt,
@@ -13,7 +17,6 @@ from cascade.types import (
     Failure,
     Kind,
     Outcome,
-    Quote,
     Verdict,
 )
 
@@ -22,10 +25,15 @@ OPTIONS = {
     "ladder": {
         "steps": [{"tier": "small", "judge": "sound", "accept_at": 0.7}, {"tier": "large"}],
     },
+    "utility": {
+        "tiers": [{"tier": "small", "judge": "sound"}, {"tier": "large"}],
+        "quality_usd": 0.01,
+    },
 }
 REQUEST = ChatRequest(id="r", messages=[{"role": "user", "content": "hi"}])
-BELIEFS = Beliefs(mean={"small": 0.5, "large": 0.8})
-QUOTES = {name: Quote(tier=name) for name in ("small", "large")}
+BELIEFS = Unfitted().before(Beliefs(mean={"small": 0.5, "large": 0.8}))
+PRICES = {"small": Decimal("0.0001"), "large": Decimal("0.001")}
+QUOTES = {name: Quote(tier=name, dollars=dollars) for name, dollars in PRICES.items()}
 
 
 @pytest.fixture(params=sorted(POLICIES))

@@ -5,7 +5,8 @@ import pytest
 from cascade.commit import Commit, CommitRule
 from cascade.errors import ConfigError
 from cascade.policies.ladder import LadderPolicy
-from cascade.types import Beliefs, Budget, Failure, Quote, Step
+from cascade.quote import Quote
+from cascade.types import Beliefs, Budget, Failure, Step
 from tests.builders import attempt, request, verdict
 
 FAILURE = Failure(type="E", message="down", status=503)

@@ -1,0 +1,205 @@
+"""What calls are expected to find warm, to cost and to take, and what is learned from them.
+
+The engine's memory: caches, traffic, speeds, lengths. All of it is one process's, is lost with it,
+and comes back with the traffic.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from functools import partial
+from typing import Final
+
+from cascade.averages import Averages
+from cascade.ledger import Ledger
+from cascade.pace import Pace
+from cascade.quote import Quote
+from cascade.quoting import Expected, quote, wanted
+from cascade.reading import Prompt, Reader, Reading, answered
+from cascade.sight import Seen, Sight
+from cascade.tiers import ModelTier
+from cascade.tiers.requirements import answer_limit
+from cascade.traffic import ALL, NONE, Traffic, Whose
+from cascade.types import Attempt, ChatRequest, Completion, Kind, Outcome, Step
+
+OUTPUT_TOKENS: Final = 256
+"""What an answer is taken to have before any came."""
+
+_PATIENCE_SECONDS: Final = 0.5
+"""How long a turn waits for what the turn before it left to be counted."""
+
+
+class Forecast:
+    """Expects and learns, for one configuration.
+
+    Args:
+        tiers: by name.
+        pace: what was learned of the tiers' speed; nothing yet without one.
+        key: a secret that goes into the segments' hashes.
+        clock: seconds that only go up.
+    """
+
+    def __init__(
+        self,
+        tiers: Mapping[str, ModelTier],
+        *,
+        pace: Pace | None = None,
+        key: bytes = b"",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        caches = {name: tier.cache for name, tier in tiers.items() if tier.cache is not None}
+        self._tiers = tiers
+        self.pace = pace or Pace()
+        self.ledger = Ledger(caches, clock=clock)
+        self.traffic = Traffic(clock=clock)
+        self._reader = Reader(key=key)
+        self._outputs = Averages()
+        self._judging = Averages()
+        self._counting: dict[tuple[str, str, str], asyncio.Task[None]] = {}
+        self._open: dict[str, Reading] = {}
+        for name in caches:
+            tiers[name].watch(partial(self._sight, name))
+
+    def recall(self, request: ChatRequest) -> ChatRequest:
+        """The request with the tier that answered its session's last turn."""
+        tier = self.traffic.served_by(request.tenant, request.session) if request.session else ""
+        return replace(request, served_by=tier) if tier else request
+
+    async def read(
+        self, request: ChatRequest, tiers: Collection[str], *, counted: Collection[str]
+    ) -> Reading:
+        """What tiers would read of a request, whose turn begins with that.
+
+        Args:
+            request: as the client sent it.
+            tiers: names of those that may be asked.
+            counted: those of them whose own tokenizer is asked: the ones that a policy may want and
+                that have a cache.
+        """
+        await self._counted(request, counted)
+        chosen = [self._tiers[name] for name in tiers]
+        reading = await self._reader.read(request, chosen, counted=counted)
+        self.traffic.began(_whose(request, reading))
+        self._open[request.id] = reading
+        return reading
+
+    def quotes(
+        self, request: ChatRequest, reading: Reading, steps: Sequence[Step]
+    ) -> Iterable[Quote]:
+        """What a call to each of the tiers that were read for is expected to cost and take."""
+        whose = _whose(request, reading)
+        judges = {step.tier: step.judge for step in steps if step.judge is not None}
+        for name, prompt in reading.prompts.items():
+            expected = self._expected(request, prompt)
+            made = quote(self._tiers[name], expected, self.traffic, whose)
+            cost = self._judging.of((name, judges.get(name)), 0.0)
+            yield self.pace.expect(replace(made, judge_dollars=Decimal(cost)))
+
+    def _expected(self, request: ChatRequest, prompt: Prompt) -> Expected:
+        name = prompt.tier
+        cache, n = self._tiers[name].cache, int(request.params.get("n") or 1)
+        output = round(self._outputs.of(name, float(OUTPUT_TOKENS)))
+        return Expected(
+            prompt=prompt.chain.tokens,
+            stable=prompt.stable_tokens,
+            output=n * min(output, answer_limit(request) or output),
+            warm=self.ledger.warm(name, prompt.chain),
+            lifetime=self.ledger.residence_seconds(name),
+            minimum=cache.minimum_tokens if cache else 0,
+            cached=cache is not None,
+        )
+
+    def _sight(self, tier: str, request: ChatRequest, servers: Collection[str]) -> Sight | None:
+        """What is warm of an open request at a tier's servers; None where it was not read."""
+        reading = self._open.get(request.id)
+        prompt = reading.prompts.get(tier) if reading else None
+        if reading is None or prompt is None:
+            return None
+        chain, ledger = prompt.chain, self.ledger
+        # While there is room nothing goes, however long ago the oldest was used.
+        full = [s for s in servers if ledger.residence_seconds(tier, replica=s) is not None]
+        return Sight(
+            tokens=chain.tokens,
+            prefix=f"{request.tenant}\x1f{reading.stable}",
+            prefix_tokens=prompt.stable_tokens,
+            seen=Seen(
+                warm_tokens={s: ledger.warm(tier, chain, replica=s).tokens for s in servers},
+                victim_age_seconds={s: ledger.victim_age_seconds(tier, replica=s) for s in full},
+            ),
+        )
+
+    def began(self, prompt: Prompt, replica: str | None) -> None:
+        """The first piece of an answer came."""
+        self.ledger.began(prompt.tier, prompt.chain, replica=replica)
+
+    def ended(self, request: ChatRequest, prompt: Prompt, attempt: Attempt) -> None:
+        """A tier gave a whole answer."""
+        self.pace.observe(attempt)
+        answer = attempt.completion
+        if answer is None:
+            return
+        usage, replica = answer.usage, self._replica(answer)
+        self.ledger.reported(prompt.tier, prompt.chain, usage.cache_read, replica=replica)
+        self._reader.learn(prompt, usage)
+        if usage.output is not None:
+            each = (usage.output + (usage.reasoning or 0)) / len(answer.choices)
+            self._outputs.observe(prompt.tier, each)
+        key = (prompt.tier, request.tenant, request.session or request.id)
+        task = asyncio.get_running_loop().create_task(self._keep(prompt, answer, replica))
+        self._counting[key] = task
+        task.add_done_callback(lambda _: self._counting.pop(key, None))
+
+    def judged(self, attempt: Attempt) -> None:
+        """A judge was asked; what that cost is what it is expected to cost the next time."""
+        if attempt.kind is Kind.JUDGE and attempt.cost is not None:
+            step = attempt.step
+            self._judging.observe((step.tier, step.judge), float(attempt.cost.total))
+
+    def over(
+        self,
+        request: ChatRequest,
+        reading: Reading,
+        attempts: Sequence[Attempt],
+        led: Mapping[str, tuple[Quote, float]],
+    ) -> None:
+        """A turn is over.
+
+        Args:
+            request: whose turn it was.
+            reading: of it.
+            attempts: all that were made for it.
+            led: the quotes of its tiers and by how many dollars they led, where the policy weighs
+                dollars; otherwise it is taken to have wanted what it called, at any price.
+        """
+        self._open.pop(request.id, None)
+        calls = [a for a in attempts if a.kind is Kind.ANSWER and a.completion is not None]
+        called = {a.step.tier for a in calls}
+        wants = {tier: ALL if tier in called else NONE for tier in reading.prompts}
+        wants |= {tier: wanted(*each) for tier, each in led.items()}
+        taken = [a.step.tier for a in calls if a.outcome is Outcome.ACCEPTED]
+        self.traffic.ended(_whose(request, reading), wants, taken[-1] if taken else "")
+
+    async def _keep(self, prompt: Prompt, answer: Completion, replica: str | None) -> None:
+        """What the cache holds of a prompt and its answer."""
+        chain = await answered(prompt, self._tiers[prompt.tier], answer)
+        self.ledger.ended(prompt.tier, chain or prompt.chain, replica=replica)
+
+    async def _counted(self, request: ChatRequest, tiers: Collection[str]) -> None:
+        """Wait until what the session's last turn left in the caches is known."""
+        session = request.session
+        waiting = [
+            task
+            for tier in tiers
+            if session and (task := self._counting.get((tier, request.tenant, session)))
+        ]
+        if waiting:
+            await asyncio.wait(waiting, timeout=_PATIENCE_SECONDS)
+
+    def _replica(self, answer: Completion) -> str | None:
+        return answer.replica if self._tiers[answer.tier].replicated else None
+
+
+def _whose(request: ChatRequest, reading: Reading) -> Whose:
+    return Whose(request.tenant, request.session, reading.stable)
