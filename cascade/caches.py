@@ -23,6 +23,7 @@ class CacheCard:
         slots: prompts that are kept at the same time, of kind "slots".
         ttl_seconds: how long after its last use a prefix is kept, of kind "ttl".
         minimum_tokens: shorter prompts are not cached.
+        marked: only what a request marks (cache_control) is cached.
     """
 
     kind: CacheKind
@@ -31,6 +32,7 @@ class CacheCard:
     slots: int = 1
     ttl_seconds: float | None = None
     minimum_tokens: int = 0
+    marked: bool = False
 
     def __post_init__(self) -> None:
         """Refuses what no cache is like.

@@ -7,6 +7,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from cascade.backends.litellm_prices import cache_of, card_of
@@ -29,6 +30,7 @@ from serving.replica_wiring import Server, guarded_by, replicated
 from serving.warming import keeping_warm
 
 LAUNCHABLE = "openai_http"
+MARK_SECONDS = {"5m": 300.0, "1h": 3600.0}
 
 
 def build_tier(name: str, entry: cfg.Tier, address: Mapping[str, str] | None) -> ModelTier:
@@ -195,7 +197,13 @@ def _known_cache(entry: cfg.Tier) -> CacheCard | None:
     model = entry.options.get("model")  # held against what the backend takes where that is built
     if entry.backend != "litellm_api" or not isinstance(model, str):
         return None
-    return cache_of(model)
+    cache = cache_of(model)
+    if cache is None or not cache.marked:
+        return cache
+    if entry.breakpoints is not None:
+        return replace(cache, ttl_seconds=MARK_SECONDS[entry.breakpoints.ttl])
+    # Without marks the provider keeps nothing; clients set their own where the tier takes them.
+    return cache if "cache_control" in entry.accepts else None
 
 
 def _kept_besides(launch: cfg.Launch) -> int | None:

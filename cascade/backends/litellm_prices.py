@@ -74,7 +74,7 @@ def cache_from(prices: Mapping[str, Entry], model: str) -> CacheCard | None:
         return None
     provider, least = entry.get("litellm_provider"), entry.get("prompt_cache_min_tokens")
     if provider in _ANTHROPIC and least:
-        return CacheCard(kind="ttl", ttl_seconds=300.0, minimum_tokens=int(least))
+        return CacheCard(kind="ttl", ttl_seconds=300.0, minimum_tokens=int(least), marked=True)
     if provider not in _OPENAI:
         return None
     least = int(least or _LEAST)

@@ -1,5 +1,7 @@
 """The keys of a tier: prices and caches, litellm's map, tokenizers, salts."""
 
+from dataclasses import replace
+
 import pytest
 
 from cascade.caches import CacheCard
@@ -9,6 +11,8 @@ from serving.config import ConfigFile
 from serving.wiring import Wiring
 from tests.upstream import DONE, Upstream, serving, words
 
+OPUS = "{backend: litellm_api, model: anthropic/claude-opus-4-6}"
+MARKED = CacheCard(kind="ttl", ttl_seconds=300, minimum_tokens=4096, marked=True)
 MINI = "{backend: litellm_api, model: openai/gpt-5-mini, price: litellm}"
 OWN = "{backend: openai_http, url: 'http://127.0.0.1:9/v1', model: m}"
 LAUNCHED = "{backend: openai_http, launch: {engine: llama_cpp, model: qwen2.5-coder-0.5b}}"
@@ -146,6 +150,10 @@ def test_what_cannot_work_is_refused_with_line_and_key(tmp_path, tier, fault):
         (plus(MINI, "cache: {ttl: 60}"), CacheCard(kind="ttl", ttl_seconds=60)),
         (plus(MINI, "cache: none"), None),
         ("{backend: litellm_api, model: openai/gpt-99}", None),
+        (OPUS, None),
+        (plus(OPUS, "accepts: [cache_control]"), MARKED),
+        (plus(OPUS, "breakpoints: true"), MARKED),
+        (plus(OPUS, "breakpoints: {ttl: 1h}"), replace(MARKED, ttl_seconds=3600)),
     ],
 )
 def test_how_a_tier_keeps_prompts_is_stated_or_known(tmp_path, tier, expected):

@@ -153,9 +153,12 @@ def test_writes_for_half_a_day_have_their_own_rate():
     [
         (
             "anthropic/claude-sonnet-4-6",
-            CacheCard(kind="ttl", ttl_seconds=300, minimum_tokens=1024),
+            CacheCard(kind="ttl", ttl_seconds=300, minimum_tokens=1024, marked=True),
         ),
-        ("anthropic/claude-opus-4-6", CacheCard(kind="ttl", ttl_seconds=300, minimum_tokens=4096)),
+        (
+            "anthropic/claude-opus-4-6",
+            CacheCard(kind="ttl", ttl_seconds=300, minimum_tokens=4096, marked=True),
+        ),
         (
             "openai/gpt-5-mini",
             CacheCard(kind="ttl", block=128, ttl_seconds=300, minimum_tokens=1024),
