@@ -21,7 +21,7 @@ from cascade.reading import Prompt, Reader, Reading, answered
 from cascade.sight import Seen, Sight
 from cascade.tiers import ModelTier
 from cascade.tiers.requirements import answer_limit
-from cascade.traffic import ALL, NONE, Traffic, Whose
+from cascade.traffic import Traffic, Whose
 from cascade.types import Attempt, ChatRequest, Completion, Kind, Outcome, Step
 
 OUTPUT_TOKENS: Final = 256
@@ -57,7 +57,7 @@ class Forecast:
         self._reader = Reader(key=key)
         self._outputs = Averages()
         self._judging = Averages()
-        self._counting: dict[tuple[str, str, str], asyncio.Task[None]] = {}
+        self._counting: dict[asyncio.Task[None], tuple[str, str, str]] = {}
         self._open: dict[str, Reading] = {}
         for name in caches:
             tiers[name].watch(partial(self._sight, name))
@@ -132,7 +132,8 @@ class Forecast:
 
     def began(self, prompt: Prompt, replica: str | None) -> None:
         """The first piece of an answer came."""
-        self.ledger.began(prompt.tier, prompt.chain, replica=replica)
+        known = replica if self._tiers[prompt.tier].replicated else None
+        self.ledger.began(prompt.tier, prompt.chain, replica=known)
 
     def ended(self, request: ChatRequest, prompt: Prompt, attempt: Attempt) -> None:
         """A tier gave a whole answer."""
@@ -146,10 +147,9 @@ class Forecast:
         if usage.output is not None:
             each = (usage.output + (usage.reasoning or 0)) / len(answer.choices)
             self._outputs.observe(prompt.tier, each)
-        key = (prompt.tier, request.tenant, request.session or request.id)
         task = asyncio.get_running_loop().create_task(self._keep(prompt, answer, replica))
-        self._counting[key] = task
-        task.add_done_callback(lambda _: self._counting.pop(key, None))
+        self._counting[task] = (prompt.tier, request.tenant, request.session)
+        task.add_done_callback(self._counting.pop)
 
     def judged(self, attempt: Attempt) -> None:
         """A judge was asked; what that cost is what it is expected to cost the next time."""
@@ -176,23 +176,24 @@ class Forecast:
         self._open.pop(request.id, None)
         calls = [a for a in attempts if a.kind is Kind.ANSWER and a.completion is not None]
         called = {a.step.tier for a in calls}
-        wants = {tier: ALL if tier in called else NONE for tier in reading.prompts}
+        wants = {tier: 1.0 if tier in called else 0.0 for tier in reading.prompts}
         wants |= {tier: wanted(*each) for tier, each in led.items()}
         taken = [a.step.tier for a in calls if a.outcome is Outcome.ACCEPTED]
         self.traffic.ended(_whose(request, reading), wants, taken[-1] if taken else "")
 
     async def _keep(self, prompt: Prompt, answer: Completion, replica: str | None) -> None:
-        """What the cache holds of a prompt and its answer."""
-        chain = await answered(prompt, self._tiers[prompt.tier], answer)
-        self.ledger.ended(prompt.tier, chain or prompt.chain, replica=replica)
+        """What the cache holds of a prompt and its answers."""
+        for one in answer.each():
+            chain = await answered(prompt, self._tiers[prompt.tier], one)
+            self.ledger.ended(prompt.tier, chain or prompt.chain, replica=replica)
 
     async def _counted(self, request: ChatRequest, tiers: Collection[str]) -> None:
         """Wait until what the session's last turn left in the caches is known."""
-        session = request.session
+        whose = request.tenant, request.session
         waiting = [
             task
-            for tier in tiers
-            if session and (task := self._counting.get((tier, request.tenant, session)))
+            for task, (tier, *its) in self._counting.items()
+            if request.session and tier in tiers and tuple(its) == whose
         ]
         if waiting:
             await asyncio.wait(waiting, timeout=_PATIENCE_SECONDS)

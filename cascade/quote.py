@@ -5,8 +5,8 @@ from decimal import Decimal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """A part of a prompt, and what its warmth is worth; in dollars.
+class Shared:
+    """The part of a prompt that other conversations share, and what its warmth is worth; dollars.
 
     Attributes:
         premium: what it costs more cold than warm.
@@ -19,7 +19,7 @@ class Part:
     credit: float = 0.0
 
 
-NOTHING = Part()
+NOTHING = Shared()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,6 @@ class Quote:
         dollars: the expected bill.
         cold_premium: dollars more than if the whole prompt were warm.
         shared: the part of the prompt that other conversations share.
-        own: the rest of it.
         judge_dollars: what judging the answer is expected to cost.
         seconds: expected time to the full answer.
         estimated: the warm tokens rest on calls whose cached tokens were not reported.
@@ -48,8 +47,7 @@ class Quote:
     expected_output_tokens: int = 0
     dollars: Decimal | None = None
     cold_premium: Decimal | None = None
-    shared: Part = NOTHING
-    own: Part = NOTHING
+    shared: Shared = NOTHING
     judge_dollars: Decimal = Decimal(0)
     seconds: float | None = None
     estimated: bool = False
@@ -57,11 +55,11 @@ class Quote:
     @property
     def credit(self) -> Decimal:
         """Dollars that warming the prompt is worth to later calls."""
-        return Decimal(self.shared.credit + self.own.credit)
+        return Decimal(self.shared.credit)
 
     @property
     def price(self) -> float | None:
         """Dollars to decide by, the judge left out: the bill less the credit."""
         if self.dollars is None:
             return None
-        return float(self.dollars) - self.shared.credit - self.own.credit
+        return float(self.dollars) - self.shared.credit

@@ -12,9 +12,9 @@ from typing import Final
 
 from cascade.ledger import Warm
 from cascade.pricing import PriceCard
-from cascade.quote import NOTHING, Part, Quote
+from cascade.quote import NOTHING, Quote, Shared
 from cascade.tiers import ModelTier
-from cascade.traffic import Traffic, Want, Whose, Worth
+from cascade.traffic import Traffic, Whose
 from cascade.types import Usage
 
 COLD: Final = Warm()
@@ -68,15 +68,11 @@ def quote(tier: ModelTier, expected: Expected, traffic: Traffic, whose: Whose) -
     if bill is None:
         return said
     whole = card.warm_prompt(expected.prompt) if caches else None
-    shared, own = NOTHING, NOTHING
-    if caches:
-        shared, own = _parts(card, tier.name, expected, traffic, whose)
     return replace(
         said,
         dollars=bill.total,
         cold_premium=None if whole is None else bill.total - bill.output - whole,
-        shared=shared,
-        own=own,
+        shared=_shared(card, tier.name, expected, traffic, whose) if caches else NOTHING,
     )
 
 
@@ -89,50 +85,37 @@ def _usage(card: PriceCard, warm: int, cold: int, output: int, *, caches: bool) 
     return Usage(input=0, cache_read=warm, cache_write={ttl: cold}, output=output)
 
 
-def _parts(
+def _shared(
     card: PriceCard, tier: str, expected: Expected, traffic: Traffic, whose: Whose
-) -> tuple[Part, Part]:
-    """The part of a prompt that others share, and the rest, with what warming them is worth.
+) -> Shared:
+    """The part of a prompt that others share, with what warming it is worth.
 
     Of a token that is computed and kept for w and read for r, the premium is w - r; `traffic` says
     what share of it a call leaves to later ones. Nothing where a price is not known.
     """
     write, read = card.write_rate(prompt=expected.prompt), card.read_rate(expected.prompt)
     if write is None or read is None or write <= read:
-        return NOTHING, NOTHING
+        return NOTHING
     each = float(write - read)
     lifetime = UNKNOWN_LIFETIME if expected.lifetime is None else expected.lifetime
     age = min(expected.warm.age_seconds or 0.0, lifetime)
-    warm = min(expected.warm.tokens, expected.prompt)
-    stable = min(expected.stable, expected.prompt)
-    shared = _part(each, stable, min(warm, stable), traffic.shared(whose, tier, lifetime, age))
-    own = _part(
-        each,
-        expected.prompt - stable,
-        max(0, warm - stable),
-        traffic.own(whose.tenant, tier, lifetime, age),
-    )
-    return shared, own
-
-
-def _part(each: float, tokens: int, warm: int, worth: Worth) -> Part:
-    return Part(
+    tokens = min(expected.stable, expected.prompt)
+    warm = min(expected.warm.tokens, tokens)
+    worth = traffic.worth(whose, tier, lifetime, age)
+    return Shared(
         premium=each * tokens,
         cold=each * (tokens - warm),
         credit=each * ((tokens - warm) * worth.warmed + warm * worth.renewed),
     )
 
 
-def wanted(quote: Quote, lead: float) -> Want:
-    """How much a turn wanted a tier that led its other choices by so many dollars.
+def wanted(quote: Quote, lead: float) -> float:
+    """u, how much a turn wanted a tier that led its other choices by so many dollars.
 
     The lead is at the price that was decided by. Warm, the tier would have led by what is cold of
-    it more; without credit, by that less.
+    it more, and without credit by that less.
     """
-    shared, own = quote.shared, quote.own
-    if_shared = lead + shared.cold - shared.credit
-    if_all = if_shared + own.cold - own.credit
-    return Want(
-        shared=if_shared / shared.premium if shared.premium else 0.0,
-        own=if_all / own.premium if own.premium else 0.0,
-    )
+    shared = quote.shared
+    if not shared.premium:
+        return 0.0
+    return (lead + shared.cold - shared.credit) / shared.premium

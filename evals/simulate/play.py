@@ -4,7 +4,7 @@ What the ledger expects to be warm is what is warm here, so a bill is what its q
 is worth to know is measured, not how well it can be known.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -14,7 +14,7 @@ from cascade.protocols import RoutingPolicy
 from cascade.quote import Quote
 from cascade.quoting import Expected, quote, wanted
 from cascade.tiers import ModelTier
-from cascade.traffic import ALL, NONE, Traffic, Whose
+from cascade.traffic import Traffic, Whose
 from cascade.types import (
     Attempt,
     Beliefs,
@@ -26,6 +26,7 @@ from cascade.types import (
     Usage,
     Verdict,
 )
+from evals.simulate.frontier import Point
 from evals.simulate.rivals import View
 from evals.simulate.world import OUTPUT_TOKENS, Lineup, Regime, Turn
 
@@ -51,6 +52,16 @@ class Outcome:
     premium: float = 0.0
     switches: int = 0
     calls: dict[str, int] = field(default_factory=dict)
+
+    def point(self, knob: float) -> Point:
+        """The same by turn, as a point of the policy's frontier."""
+        return Point(
+            knob=knob,
+            quality=self.quality / self.turns,
+            dollars=self.dollars / self.turns,
+            switches=self.switches / self.turns,
+            premium=self.premium / self.dollars,
+        )
 
 
 class Player:
@@ -95,20 +106,21 @@ class Player:
         request = ChatRequest(
             id="r", messages=_MESSAGES, tenant=_TENANT, session=session, served_by=before
         )
-        quotes = {name: self._quote(tier, turn, whose) for name, tier in self._tiers.items()}
-        seen = {name: view(each) for name, each in quotes.items()}
+        quotes = _Quotes(self._tiers, lambda tier: self._quote(tier, turn, whose))
+        seen = _Quotes(self._tiers, lambda tier: view(quotes[tier.name]))
         attempts, accepted, leads = _climb(turn, policy, request, seen)
-        for each in attempts:
-            self._pay(quotes[each.step.tier], outcome)
-            self._ledger.began(each.step.tier, turn.chain)
-            self._ledger.ended(each.step.tier, turn.whole)
-        answered = attempts[accepted].step.tier
-        called = {each.step.tier for each in attempts}
-        wants = {name: ALL if name in called else NONE for name in quotes}
+        called = [each.step.tier for each in attempts]
+        for bill in [quotes[tier] for tier in called]:  # all of what is warm before they are made
+            _pay(bill, outcome)
+        for tier in called:
+            self._ledger.began(tier, turn.chain)
+            self._ledger.ended(tier, turn.whole)
+        answered = called[accepted]
+        wants = {name: 1.0 if name in called else 0.0 for name in self._tiers}
         wants |= {name: wanted(seen[name], lead) for name, lead in leads.items()}
         self.traffic.ended(whose, wants, answered)
         outcome.turns += 1
-        outcome.quality += turn.question.quality(answered)
+        outcome.quality += turn.question.quality[answered]
         outcome.switches += bool(before) and before != answered
 
     def _quote(self, tier: ModelTier, turn: Turn, whose: Whose) -> Quote:
@@ -123,13 +135,36 @@ class Player:
         )
         return quote(tier, expected, self.traffic, whose)
 
-    @staticmethod
-    def _pay(quoted: Quote, outcome: Outcome) -> None:
-        if quoted.dollars is None:
-            raise AssertionError("every simulated tier has its prices")
-        outcome.dollars += float(quoted.dollars)
-        outcome.premium += float(quoted.cold_premium or 0)
-        outcome.calls[quoted.tier] = outcome.calls.get(quoted.tier, 0) + 1
+
+class _Quotes(Mapping[str, Quote]):
+    """Quotes by tier, made when a policy first looks at them: most policies never do."""
+
+    def __init__(
+        self, tiers: Mapping[str, ModelTier], quoted: Callable[[ModelTier], Quote]
+    ) -> None:
+        self._tiers, self._quoted, self._known = tiers, quoted, dict[str, Quote]()
+
+    def __getitem__(self, tier: str) -> Quote:
+        if tier not in self._known:
+            self._known[tier] = self._quoted(self._tiers[tier])
+        return self._known[tier]
+
+    def __contains__(self, tier: object) -> bool:
+        return tier in self._tiers
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tiers)
+
+    def __len__(self) -> int:
+        return len(self._tiers)
+
+
+def _pay(quoted: Quote, outcome: Outcome) -> None:
+    if quoted.dollars is None:
+        raise AssertionError("every simulated tier has its prices")
+    outcome.dollars += float(quoted.dollars)
+    outcome.premium += float(quoted.cold_premium or 0)
+    outcome.calls[quoted.tier] = outcome.calls.get(quoted.tier, 0) + 1
 
 
 def _climb(

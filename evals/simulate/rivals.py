@@ -25,24 +25,24 @@ def as_quoted(quote: Quote) -> Quote:
 
 def exact(quote: Quote) -> Quote:
     """What is warm, and nothing for warming: each conversation by itself."""
-    return replace(quote, shared=NOTHING, own=NOTHING)
+    return replace(quote, shared=NOTHING)
 
 
 def list_price(list_prices: Callable[[Quote], Decimal]) -> View:
     """As if nothing were ever warm."""
-    return lambda quote: replace(quote, dollars=list_prices(quote), shared=NOTHING, own=NOTHING)
+    return lambda quote: replace(quote, dollars=list_prices(quote), shared=NOTHING)
 
 
 def all_warm(quote: Quote) -> Quote:
     """As if everything were always warm."""
     if quote.dollars is None or quote.cold_premium is None:
         return quote
-    return replace(quote, dollars=quote.dollars - quote.cold_premium, shared=NOTHING, own=NOTHING)
+    return replace(quote, dollars=quote.dollars - quote.cold_premium, shared=NOTHING)
 
 
 def flat(dollars: Mapping[str, Decimal]) -> View:
     """What a call to the tier costs in the mean, whatever the prompt."""
-    return lambda quote: replace(quote, dollars=dollars[quote.tier], shared=NOTHING, own=NOTHING)
+    return lambda quote: replace(quote, dollars=dollars[quote.tier], shared=NOTHING)
 
 
 class ThresholdPolicy:

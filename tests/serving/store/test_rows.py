@@ -8,7 +8,7 @@ from sqlalchemy import Engine, select
 from cascade.audit import AuditRecord, record
 from cascade.embedding import Embedding
 from cascade.prefix import Fingerprint, Segment
-from cascade.quote import Part, Quote
+from cascade.quote import Quote, Shared
 from cascade.types import FREE, Beliefs
 from serving.store.rows import decode, encode, insert
 from serving.store.rows import record as from_rows
@@ -76,8 +76,7 @@ def test_a_prompt_is_kept_as_hashes_and_a_quote_beside_what_came_of_it(engine: E
         warm_tokens=1200,
         cold_tokens=300,
         expected_output_tokens=256,
-        shared=Part(credit=0.000002),
-        own=Part(credit=0.000001),
+        shared=Shared(credit=0.000003),
     )
     system = Segment(
         name="system", tokens=900, raw="0a" * 8, masked={"dates": "0b" * 8}, parts=["c1d2e3f4"]
