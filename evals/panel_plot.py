@@ -11,6 +11,7 @@ from evals.metrics import mean, wilson
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 BINS: Final = 8
 STEPS: Final = 50
@@ -50,6 +51,15 @@ def draw(path: Path, rows: Sequence[Scored]) -> None:
     left, right = figure.subplots(1, 2)
     _reliability(left, rows)
     _gain(right, rows)
+    save(figure, path)
+
+
+def save(figure: "Figure", path: Path) -> None:
+    """Write a drawn figure as a PNG, at once.
+
+    Raises:
+        ResultFileError: it cannot be written; an old file is untouched.
+    """
     beside = path.with_name(f".{path.name}.new")
     try:
         figure.savefig(beside, format="png", metadata={"Software": None})

@@ -2,6 +2,7 @@
 
 import click
 
+from evals.commands.simulate_conversations import conversations
 from evals.commands.simulate_replicas import replicas
 
 
@@ -11,3 +12,4 @@ def simulate() -> None:
 
 
 simulate.add_command(replicas)
+simulate.add_command(conversations)

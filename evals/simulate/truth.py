@@ -1,9 +1,12 @@
 """Whether a simulated answer is acceptable, and what a classifier and a judge know of it.
 
-A turn has a difficulty d that nobody sees. Tier t is right with probability 1 / (1 + exp(-k(a_t -
-d))), independently of the other tiers given d. The classifier sees d with noise. A judge sees a
-signal of one answer, normal with variance delta^2 around +delta^2/2 for a right and -delta^2/2 for a
-wrong one, so that it is the log of a likelihood ratio and its AUC is Phi(delta / sqrt(2)).
+A turn has a difficulty d that nobody sees. Tier t is right with probability
+
+    1 / (1 + exp(-k (a_t - d)))
+
+independently of the other tiers given d. The classifier sees d with noise. A judge sees a signal of
+one answer, normal with variance delta^2 around +delta^2/2 for a right and -delta^2/2 for a wrong
+one, so that it is the log of a likelihood ratio and its AUC is Phi(delta / sqrt(2)).
 
 Everything that is believed follows by Bayes' rule on a grid of difficulties: classifier and judges
 are as calibrated as fitted ones can be, and no policy is favoured by an estimate that is off.
@@ -87,11 +90,15 @@ class Question:
             signals[tier] = skill.delta**2 * side + skill.delta * random.standard_normal()
         return cls(skill=skill, difficulty=difficulty, seen=seen, signals=signals)
 
-    def quality(self, tier: str) -> float:
-        """P(the tier's answer is right), for who knows the difficulty and the signal."""
-        chance = float(self.skill.right(self.difficulty)[tier])
-        odds = chance * math.exp(self.signals[tier])
-        return odds / (odds + 1.0 - chance)
+    @cached_property
+    def quality(self) -> Mapping[str, float]:
+        """P(right) of each tier's answer, for who knows the difficulty and the signals."""
+        found = {}
+        for tier, each in self.skill.right(self.difficulty).items():
+            chance = float(each)
+            odds = chance * math.exp(self.signals[tier])
+            found[tier] = odds / (odds + 1.0 - chance)
+        return found
 
     @cached_property
     def beliefs(self) -> Beliefs:

@@ -1,4 +1,4 @@
-"""Conversations to route: tenants whose conversations share a prefix, and turns that come in time."""
+"""Conversations to route: a tenant's share a prefix, and their turns come in time."""
 
 import heapq
 from collections.abc import Sequence
@@ -18,6 +18,9 @@ BLOCK = 64
 
 WIDTH = 8
 OUTPUT_TOKENS = 300
+
+_CONVERSATIONS = 100_000
+"""A tenant's conversations have the numbers from so many times its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +57,17 @@ class Regime:
         return f"{self.prefix // 1000}k/{self.turns}t/{self.tokens}/{self.gap:g}s"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One turn of one conversation."""
+    """One turn of one conversation.
+
+    Attributes:
+        at: seconds.
+        place: in the conversation, from 0.
+        prompt: its tokens.
+        chain: the prompt's.
+        whole: the chain of the prompt and its answer.
+    """
 
     at: float
     conversation: int
@@ -78,75 +89,111 @@ def regimes() -> list[Regime]:
     ]
 
 
-def tenant(regime: Regime, skill: Skill, *, turns: int, seed: int) -> list[Turn]:
+@dataclass(slots=True)
+class _Conversation:
+    """One under way.
+
+    Attributes:
+        turns: that it will have.
+        place: of the next.
+    """
+
+    number: int
+    turns: int
+    difficulty: float
+    place: int = 0
+
+
+def tenant(
+    regime: Regime,
+    skill: Skill,
+    *,
+    turns: int,
+    seed: int | Sequence[int],
+    number: int = 0,
+    begins: float = 0.0,
+) -> list[Turn]:
     """The turns of one tenant in the order in which they come.
 
     Lengths of conversations are uniform between half and one and a half times the mean, gaps
     log-normal around theirs with a spread of 0.7, and a conversation that ends is followed by
     another after a gap.
+
+    Args:
+        regime: of the traffic.
+        skill: of tiers and judge.
+        turns: so many.
+        seed: of all that is drawn.
+        number: of the tenant; those of two numbers share no prefix and no conversation.
+        begins: seconds, when the first turn may come.
     """
     random = np.random.default_rng(seed)
+    first = number * _CONVERSATIONS
     waiting: list[tuple[float, int]] = []
-    begun = 0
-    for begun in range(regime.live):
-        heapq.heappush(waiting, (float(random.uniform(0.0, regime.gap)), begun))
-    state: dict[int, tuple[int, int, float]] = {}
+    for begun in range(first, first + regime.live):
+        heapq.heappush(waiting, (begins + float(random.uniform(0.0, regime.gap)), begun))
+    newest, live = first + regime.live - 1, dict[int, _Conversation]()
     found: list[Turn] = []
     while len(found) < turns:
-        at, conversation = heapq.heappop(waiting)
-        if conversation not in state:
-            low, high = max(1, regime.turns // 2), regime.turns + regime.turns // 2
-            length = int(random.integers(low, high + 1))
-            state[conversation] = (0, length, skill.between * float(random.standard_normal()))
-        place, length, difficulty = state[conversation]
-        found.append(_turn(regime, skill, at, conversation, place, difficulty, random))
+        at, of = heapq.heappop(waiting)
+        one = live.get(of) or _begun(regime, skill, of, random)
+        live[of] = one
+        found.append(_turn(regime, skill, one, at, random))
         gap = regime.gap * float(np.exp(0.7 * random.standard_normal() - 0.245))
-        if place + 1 < length:
-            state[conversation] = (place + 1, length, difficulty)
-            heapq.heappush(waiting, (at + gap, conversation))
-        else:
-            del state[conversation]
-            begun += 1
-            heapq.heappush(waiting, (at + gap, begun))
+        one.place += 1
+        if one.place == one.turns:
+            del live[of]
+            newest += 1
+            of = newest
+        heapq.heappush(waiting, (at + gap, of))
     return found
 
 
+def _begun(regime: Regime, skill: Skill, number: int, random: np.random.Generator) -> _Conversation:
+    low, high = max(1, regime.turns // 2), regime.turns + regime.turns // 2
+    turns = int(random.integers(low, high + 1))
+    difficulty = skill.between * float(random.standard_normal())
+    return _Conversation(number=number, turns=turns, difficulty=difficulty)
+
+
 def _turn(
-    regime: Regime,
-    skill: Skill,
-    at: float,
-    conversation: int,
-    place: int,
-    difficulty: float,
-    random: np.random.Generator,
+    regime: Regime, skill: Skill, of: _Conversation, at: float, random: np.random.Generator
 ) -> Turn:
-    prompt = regime.prefix + regime.tokens + place * (regime.tokens + OUTPUT_TOKENS)
+    prompt = regime.prefix + regime.tokens + of.place * (regime.tokens + OUTPUT_TOKENS)
     return Turn(
         at=at,
-        conversation=conversation,
-        place=place,
+        conversation=of.number,
+        place=of.place,
         prompt=prompt,
-        question=Question.draw(skill, difficulty, random),
-        chain=_chain(regime, conversation, prompt),
-        whole=_chain(regime, conversation, prompt + OUTPUT_TOKENS),
+        question=Question.draw(skill, of.difficulty, random),
+        chain=_chain(regime, of.number, prompt),
+        whole=_chain(regime, of.number, prompt + OUTPUT_TOKENS),
     )
 
 
 def _chain(regime: Regime, conversation: int, tokens: int) -> Chain:
     """A chain whose blocks are numbered: the tenant's first, then the conversation's own."""
     shared, blocks = regime.prefix // BLOCK, tokens // BLOCK
-    own = (conversation + 1) << 32
     numbers = np.arange(blocks, dtype=np.int64)
-    numbers[shared:] += own
+    numbers[:shared] += (conversation // _CONVERSATIONS) << 56
+    numbers[shared:] += (conversation + 1) << 32
     return Chain(elements=numbers.tobytes(), width=WIDTH, block=BLOCK, tokens=tokens)
 
 
-def lineups() -> list[Lineup]:
-    """Three trios of published prices, and a pair that somebody serves on their own machines."""
+TTL = 300.0
+"""Seconds for which an API's cache keeps a prefix."""
+
+
+def lineups(ttl: float = TTL) -> list[Lineup]:
+    """Three trios of published prices, and a pair that somebody serves on their own machines.
+
+    Args:
+        ttl: seconds for which the trios' caches keep a prefix after its last use.
+    """
     return [
-        _api("haiku-sonnet-opus", ("claude-haiku-4-5", "claude-sonnet-5", "claude-opus-5")),
-        _api("luna-terra-sol", ("gpt-5.6-luna", "gpt-5.6-terra", "gpt-5.6-sol")),
-        _api("5-mini-5.4-5.5", ("gpt-5-mini", "gpt-5.4", "gpt-5.5")),
+        _api("haiku-sonnet-opus", ("claude-haiku-4-5", "claude-sonnet-5", "claude-opus-5"), ttl),
+        _api("luna-terra-sol", ("gpt-5.6-luna", "gpt-5.6-terra", "gpt-5.6-sol"), ttl),
+        _api("5-mini-5.4-5.5", ("gpt-5-mini", "gpt-5.4", "gpt-5.5"), ttl),
         _own(),
     ]
 
@@ -156,8 +203,8 @@ _TRIO = (0.4, 1.3, 2.1)
 _PAIR = (0.6, 2.0)
 
 
-def _api(name: str, models: Sequence[str]) -> Lineup:
-    cache = CacheCard(kind="ttl", block=BLOCK, ttl_seconds=300.0, minimum_tokens=1024)
+def _api(name: str, models: Sequence[str], ttl: float) -> Lineup:
+    cache = CacheCard(kind="ttl", block=BLOCK, ttl_seconds=ttl, minimum_tokens=1024)
     return Lineup(
         name=name,
         cards={model: card_of(model) for model in models},
