@@ -38,14 +38,18 @@ async def _beliefs(run: Run, snapshot: Snapshot) -> Beliefs:
         run.estimated(error.cost, error)
         return _prior(run, snapshot, "fallback")
     run.estimated(beliefs.cost)
-    return beliefs
+    return replace(beliefs, mean={**_stated(run, snapshot), **beliefs.mean})
 
 
 def _prior(run: Run, snapshot: Snapshot, flag: str) -> Beliefs:
     """What is believed without an estimate."""
     beliefs = prior(snapshot.tiers, flag)
-    known = {tier: q for tier, q in run.arm.prior.items() if tier in snapshot.tiers}
-    return replace(beliefs, mean={**beliefs.mean, **known})
+    return replace(beliefs, mean={**beliefs.mean, **_stated(run, snapshot)})
+
+
+def _stated(run: Run, snapshot: Snapshot) -> dict[str, float]:
+    """The prior of the arm, of the tiers that there are."""
+    return {tier: q for tier, q in run.arm.prior.items() if tier in snapshot.tiers}
 
 
 async def _in_time(run: Run, estimator: DifficultyEstimator) -> Beliefs:

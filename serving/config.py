@@ -34,11 +34,12 @@ class Idempotency(Strict):
 
 
 class Server(Strict):
-    """Where the service listens, and what it takes."""
+    """Where the service listens, what it takes, and whether it tells how it is doing."""
 
     host: str = "127.0.0.1"
     port: int = Field(default=8080, ge=0, le=65535)
     max_body_bytes: int = Field(default=32 * 1024 * 1024, gt=0)
+    metrics: bool = True
     idempotency: Idempotency = Idempotency()
 
 
@@ -86,10 +87,18 @@ class Judge(Open):
 
 
 class Policy(Open):
-    """A routing policy; other keys go to its constructor."""
+    """A routing policy; other keys go to its constructor.
+
+    Attributes:
+        estimator: name of what says before any call which tier will do.
+        posterior: file of what `cascade train posterior` fitted.
+        prior: P(a tier's answer is acceptable) where there is no estimate.
+    """
 
     type: str
     estimator: str | None = None
+    posterior: str | None = None
+    prior: dict[Name, Annotated[float, Field(ge=0.0, le=1.0)]] = Field(default_factory=dict)
 
 
 class ArmEntry(Strict):

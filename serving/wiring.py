@@ -5,6 +5,7 @@ Every fault is a ConfigError whose `param` is the dotted path of the key at faul
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from cascade.early import growing
 from cascade.errors import ConfigError
 from cascade.experiments import Arm, Experiment
 from cascade.policies.registry import POLICIES
+from cascade.posterior import Model
 from cascade.protocols import DifficultyEstimator, Embedder, Judge, RoutingPolicy
 from cascade.registry import load
 from cascade.snapshot import Snapshot
@@ -27,7 +29,9 @@ from judges.registry import JUDGES
 from judges.rubrics import load as load_rubric
 from judges.rules import TierRules
 from serving import config as cfg
+from serving.beliefs import believing
 from serving.factories import at, build
+from serving.posteriors import Surroundings
 from serving.tier_wiring import LAUNCHABLE, build_tier, launches
 
 __all__ = ["LAUNCHABLE", "Wiring", "launches", "settings_of"]
@@ -81,12 +85,16 @@ class Wiring:
         arms = {name: self._policy_arm(name, e, estimators) for name, e in config.policies.items()}
         for name, arm in arms.items():
             self._check_steps(name, arm.policy, tiers)
+            arms[name], doubts = believing(
+                name, arm, tiers, Surroundings(config, self._base, self._judges)
+            )
+            self._warnings += doubts
         with at("rules"):
             rules = TierRules(
                 [rule.model_dump(exclude_none=True) for rule in config.rules], list(tiers)
             )
         return Snapshot(
-            version=config.version(self._fitted(estimators)),
+            version=config.version(self._fitted(estimators, arms)),
             tiers=tiers,
             judges=self._judges,
             arms=arms,
@@ -95,7 +103,9 @@ class Wiring:
             **({"ruled_out": rules.removed} if config.rules else {}),
         )
 
-    def _fitted(self, estimators: Mapping[str, DifficultyEstimator]) -> dict[str, Any]:
+    def _fitted(
+        self, estimators: Mapping[str, DifficultyEstimator], arms: Mapping[str, Arm]
+    ) -> dict[str, Any]:
         """What can change a decision or a price and is not in the configuration itself."""
         config = self._config
         fitted: dict[str, Any] = {n: [list(m.x), list(m.y)] for n, m in self._maps.items()}
@@ -124,6 +134,11 @@ class Wiring:
             f"model of estimator {n}": each.digest
             for n, each in estimators.items()
             if hasattr(each, "digest")
+        }
+        fitted |= {
+            f"posterior of policy {n}": arm.posterior.digest
+            for n, arm in arms.items()
+            if isinstance(arm.posterior, Model)
         }
         return fitted
 
@@ -316,15 +331,7 @@ class Wiring:
                 message = _missing("policy", setting.policy, policies)
                 raise ConfigError(message, param=f"experiments.{name}.arms.{arm}.policy")
             chosen = policies[setting.policy]
-            arms.append(
-                Arm(
-                    name=arm,
-                    policy=chosen.policy,
-                    estimator=chosen.estimator,
-                    weight=setting.weight,
-                    experiment=name,
-                )
-            )
+            arms.append(replace(chosen, name=arm, weight=setting.weight, experiment=name))
         return Experiment(name=name, arms=arms, salt=entry.salt, unit=entry.unit)
 
 

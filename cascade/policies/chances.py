@@ -28,7 +28,9 @@ class Judgement:
 
     Args:
         revealed: variance of its score as a share of mean (1 - mean), where mean is the probability
-            that the answer is acceptable: 0 for a judge that says nothing, 1 for one that knows.
+            that the answer is acceptable: 0 for a judge that says nothing, 1 for one that knows. It
+            is met where mean is one half; the surer an answer is, the less of what little is open
+            does the same judge reveal.
     """
 
     __slots__ = ("_right", "_wrong")

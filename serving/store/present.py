@@ -152,7 +152,10 @@ def _call_facts(call: AttemptRecord) -> Iterator[str]:
     if call.quoted_pico is not None:
         premium = call.cold_premium_pico
         cold = f", {pico_dollars(premium)} of it because its cache was cold" if premium else ""
-        yield f"quoted {pico_dollars(call.quoted_pico)}, billed {_bill(call)}{cold}"
+        credit = (
+            f" less {pico_dollars(call.credit_pico)} for what it warms" if call.credit_pico else ""
+        )
+        yield f"quoted {pico_dollars(call.quoted_pico)}{credit}, billed {_bill(call)}{cold}"
     if call.warm_tokens:
         prompt = call.warm_tokens + (call.cold_tokens or 0)
         yield f"{call.warm_tokens:,} of {prompt:,} prompt tokens were expected to be warm"

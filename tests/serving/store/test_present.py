@@ -6,7 +6,7 @@ from rich.console import Console, RenderableType
 
 from cascade.audit import record
 from cascade.prefix import Fingerprint, Segment
-from cascade.quote import Quote
+from cascade.quote import Quote, Shared
 from cascade.types import Failure, Kind, Outcome, Step, Verdict
 from serving.store.feedback import Feedback
 from serving.store.formats import dollars, duration
@@ -84,6 +84,12 @@ def test_show_explains_the_decision_with_its_numbers() -> None:
     ):
         assert part in text
     assert max(len(line) for line in text.splitlines()) <= WIDTH
+
+
+def test_show_says_what_of_a_quote_is_credited_for_what_the_call_warms() -> None:
+    quote = Quote(tier="small", dollars=Decimal("0.000002"), shared=Shared(credit=0.0000005))
+    text = shown(request_view(record(result("r", attempts=(attempt(quote=quote),)))))
+    assert "quoted $0.00000200 less $0.000000500 for what it warms, billed $0.00000172" in text
 
 
 def test_show_of_a_request_nobody_answered_says_what_failed() -> None:
