@@ -125,7 +125,7 @@ def record(result: CascadeResult, *, embeddings: bool = False) -> AuditRecord:
     return AuditRecord(
         id=request.id,
         created_at=result.started_at,
-        status=_status(result),
+        status=status_of(result),
         requested_model=request.model,
         experiment=result.experiment,
         arm=result.arm,
@@ -175,7 +175,8 @@ def pico(dollars: Decimal | None) -> int | None:
     return None if dollars is None else int((dollars * PICO).to_integral_value())
 
 
-def _status(result: CascadeResult) -> str:
+def status_of(result: CascadeResult) -> str:
+    """What became of a request, in a word: ok, degraded, cancelled or error."""
     if result.cancelled:
         return "cancelled"
     if result.error is not None:

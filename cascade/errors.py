@@ -183,6 +183,7 @@ class BackendError(CascadeError):
         may_have_cost: the model may have worked, and be billed, before it failed.
         tries: how often the model was asked until this error.
         unreported_tries: of the tries before the last, those that may have been billed.
+        queued_seconds: how long the last try waited for its turn; None when it did not.
     """
 
     status = 502
@@ -191,6 +192,7 @@ class BackendError(CascadeError):
     may_have_cost: bool = False
     tries: int = 1
     unreported_tries: int = 0
+    queued_seconds: float | None = None
 
 
 class BackendConnectionError(BackendError):

@@ -73,10 +73,19 @@ class Pace:
         following = max(0, quote.expected_output_tokens - 1)
         return replace(quote, seconds=_first(line, quote.cold_tokens) + following * per_token)
 
+    def prompt_token_seconds(self, tier: str) -> float | None:
+        """What one more prompt token that is computed takes; None while nothing shows it."""
+        line = self._lines.get(tier)
+        return (_slope(line) or None) if line else None
+
 
 def _first(line: _Line, tokens: int) -> float:
-    """Least squares, its slope damped where prompts are too alike to tell and never negative."""
+    x, y = line.x / line.weight, line.y / line.weight
+    return max(0.0, y + _slope(line) * (tokens - x))
+
+
+def _slope(line: _Line) -> float:
+    """Least squares, damped where prompts are too alike to tell and never negative."""
     x, y = line.x / line.weight, line.y / line.weight
     spread = line.xx / line.weight - x * x
-    slope = (line.xy / line.weight - x * y) / (spread + _SPREAD_TOKENS**2)
-    return max(0.0, y + max(0.0, slope) * (tokens - x))
+    return max(0.0, (line.xy / line.weight - x * y) / (spread + _SPREAD_TOKENS**2))

@@ -194,6 +194,7 @@ class Completion:
         tries: how often the upstream was asked for it.
         unreported_tries: failed tries before it that may have been billed; with any, nobody knows
             what it cost.
+        queued_seconds: how long it waited for its turn before it was sent.
     """
 
     choices: Sequence[Choice]
@@ -204,6 +205,7 @@ class Completion:
     partial: bool = False
     tries: int = 1
     unreported_tries: int = 0
+    queued_seconds: float = 0.0
 
     @property
     def text(self) -> str:
@@ -351,6 +353,7 @@ class Attempt:
         started: seconds after the request began.
         seconds: how long it took.
         first_token_seconds: until the first piece of the answer; None when none came.
+        queued_seconds: how long it waited for its turn; None of a call that failed without waiting.
     """
 
     index: int
@@ -370,6 +373,7 @@ class Attempt:
     started: float = 0.0
     seconds: float = 0.0
     first_token_seconds: float | None = None
+    queued_seconds: float | None = None
 
     @property
     def answered(self) -> bool:

@@ -51,6 +51,11 @@ def create_app(service: Service) -> FastAPI:
     app.include_router(router)
     app.include_router(responses_router)
     app.include_router(feedback_router)
+    if service.metrics is not None:
+        from serving.metrics.routes import InFlight, route  # noqa: PLC0415 - if it is used
+
+        app.include_router(route(service, service.metrics))
+        app.add_middleware(InFlight, metrics=service.metrics, paths=APIS)
     app.add_middleware(Idempotency, service=service, paths=APIS, refuse=_refused)
     app.add_middleware(RequestLog)  # around all others, since it gives a request its id
     app.add_exception_handler(CascadeError, _refused)

@@ -33,6 +33,13 @@ class Readiness:
     report: dict[str, Any]
 
 
+def states(tiers: Mapping[str, ModelTier], servers: Iterable[ServerState]) -> dict[str, str]:
+    """How each tier is: READY, or what keeps it from being asked."""
+    found = {name: COOLING if tier.cooling() else READY for name, tier in tiers.items()}
+    # What a server that is not up is doing says more than that its tier cools down.
+    return found | {server.tier: server.state for server in servers if server.state != READY}
+
+
 def readiness(
     tiers: Mapping[str, ModelTier], servers: Iterable[ServerState], audit: AuditState
 ) -> Readiness:
@@ -46,15 +53,13 @@ def readiness(
         servers: those of the tiers that Cascade launched.
         audit: how the log is doing.
     """
-    states = {name: COOLING if tier.cooling() else READY for name, tier in tiers.items()}
-    # What a server that is not up is doing says more than that its tier cools down.
-    states |= {server.tier: server.state for server in servers if server.state != READY}
-    up = [state == READY for state in states.values()]
+    found = states(tiers, servers)
+    up = [state == READY for state in found.values()]
     ready = audit.room and any(up)
     whole = ready and all(up) and audit.status == "ok"
     report = {
         "status": "ready" if whole else "degraded" if ready else "unready",
-        "tiers": states,
+        "tiers": found,
         "audit": {
             "status": audit.status,
             "reason": audit.reason,

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from cascade.engine import CascadeEngine
 from cascade.errors import ConfigError
@@ -13,6 +13,9 @@ from serving.readiness import ServerState
 from serving.recordings import Recordings
 from serving.store.feedback import Feedback
 from serving.store.sink import AuditState
+
+if TYPE_CHECKING:  # its library takes a moment to load, and need not be asked for
+    from serving.metrics.metrics import Metrics
 
 DRAIN_SECONDS = 10.0
 
@@ -67,13 +70,18 @@ class ModelServers(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """The engine, where its results go, the model servers it relies on, and what was recorded."""
+    """The engine, where its results go, the model servers it relies on, and what was recorded.
+
+    Attributes:
+        metrics: what Prometheus is told; None when it is to be told nothing.
+    """
 
     engine: CascadeEngine
     sink: AuditLog
     servers: ModelServers
     max_body_bytes: int
     recordings: Recordings = field(default_factory=Recordings)
+    metrics: "Metrics | None" = None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -89,6 +97,7 @@ class Service:
             stack.push_async_callback(self.servers.stop)
             for tier in self.engine.snapshot.tiers.values():
                 stack.push_async_callback(tier.backend.aclose)
+            stack.push_async_callback(self.engine.forecast.aclose)
             stack.push_async_callback(self.recordings.drain, DRAIN_SECONDS)
             await self.servers.start()
             yield

@@ -141,6 +141,16 @@ def launches(config: Config) -> list[Launch]:
     return wanted
 
 
+def kv_bytes_per_token(config: Config) -> dict[str, int]:
+    """Memory of a cached token, of the tiers whose models say it."""
+    models = {name: tier.launch.model for name, tier in config.tiers.items() if tier.launch}
+    return {
+        name: lookup(model).kv_bytes_per_token
+        for name, model in models.items()
+        if not model.endswith(".gguf")
+    }
+
+
 def _launch(tier: str, entry: cfg.Launch) -> Launch:
     return Launch(tier=tier, **entry.model_dump(exclude={"engine"}))
 

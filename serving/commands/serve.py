@@ -7,6 +7,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import uvicorn
@@ -15,6 +16,7 @@ from rich.console import Console
 
 from cascade.engine import CascadeEngine
 from cascade.errors import AuditError, ConfigError
+from cascade.forecast import Forecast
 from serving import logs
 from serving.app import create_app
 from serving.commands.options import config_option, load, wire
@@ -29,7 +31,11 @@ from serving.store import schema
 from serving.store.database import engine_for, parse, shown
 from serving.store.journal import Limits
 from serving.store.sink import SqlAuditSink
+from serving.tier_wiring import kv_bytes_per_token
 from serving.wiring import launches
+
+if TYPE_CHECKING:
+    from serving.metrics.metrics import Metrics
 
 GRACEFUL_SECONDS = 30
 KEEP_ALIVE_SECONDS = 75
@@ -115,12 +121,17 @@ def _service(file: ConfigFile, fleet: Fleet) -> Service:
         limits=Limits(flush_interval=settings.flush_seconds, spool_bytes=settings.spill_max_bytes),
         embeddings=settings.embeddings,
     )
-    engine = CascadeEngine(wire(file, launched), sink)
+    snapshot = wire(file, launched)
+    forecast = Forecast(snapshot.tiers)
+    metrics = _metrics(file, forecast) if server.metrics else None
+    counted = sink if metrics is None else metrics.before(sink)
+    engine = CascadeEngine(snapshot, counted, forecast=forecast)
     fleet.listen(_Recovery(engine))
     return Service(
         engine=engine,
         sink=sink,
         servers=fleet,
+        metrics=metrics,
         max_body_bytes=server.max_body_bytes,
         recordings=Recordings(
             RecordingLimits(
@@ -128,6 +139,12 @@ def _service(file: ConfigFile, fleet: Fleet) -> Service:
             )
         ),
     )
+
+
+def _metrics(file: ConfigFile, forecast: Forecast) -> "Metrics":
+    from serving.metrics.metrics import Metrics  # noqa: PLC0415 - its library, if it is used
+
+    return Metrics(forecast, kv_bytes_per_token=kv_bytes_per_token(file.config))
 
 
 def _spill_folder(url: str) -> Path:

@@ -108,9 +108,14 @@ class Call(NamedTuple):
 
 def prompt_of(segments: Sequence[Mapping[str, Any]] | None) -> Prompt | None:
     """A prompt from the row's `segments`; None when there are none."""
+    return prompt_from([Segment(**each) for each in segments or ()])
+
+
+def prompt_from(segments: Sequence[Segment]) -> Prompt | None:
+    """A prompt from its segments; None when there are none."""
     if not segments:
         return None
-    found = {each["name"]: Segment(**each) for each in segments}
+    found: dict[str, Segment] = {each.name: each for each in segments}
     missing, turns = _turns(found.get("history"), found.get("suffix"))
     stable = [found.get(name) for name in STABLE]
     return Prompt(

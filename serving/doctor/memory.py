@@ -24,12 +24,14 @@ class Memory:
 
     Args:
         max_sessions: how many conversations are remembered.
+        max_kinds: of how many kinds of prompts, for conversations that are not known.
     """
 
-    def __init__(self, *, max_sessions: int = MAX_SESSIONS) -> None:
+    def __init__(self, *, max_sessions: int = MAX_SESSIONS, max_kinds: int = MAX_KINDS) -> None:
         self._sessions: OrderedDict[tuple[str, ...], list[Call]] = OrderedDict()
         self._kinds: OrderedDict[tuple[str, ...], list[Call]] = OrderedDict()
         self._max_sessions = max_sessions
+        self._max_kinds = max_kinds
 
     def earlier(self, call: Call) -> tuple[list[Held], bool]:
         """Calls that a prompt may go back to, the best last; and whether they are its session's.
@@ -55,7 +57,7 @@ class Memory:
         kind = _kind(call)
         replaced |= _of_its_session(call, self._kinds.get(kind, ()))
         _put(self._kinds, kind, call, replaced)
-        if len(self._kinds) > MAX_KINDS:
+        if len(self._kinds) > self._max_kinds:
             self._kinds.popitem(last=False)
 
 

@@ -139,3 +139,13 @@ async def test_an_answer_that_broke_off_teaches_nothing():
     bench = Bench(tier("small", cut), tier("large"), judge=FixedJudge(0.9), arm=SMALL_THEN_LARGE)
     await bench.run()
     assert (await bench.run()).attempts[0].quote.seconds is None
+
+
+def test_what_a_prompt_token_takes_is_told_once_prompts_show_it():
+    pace = Pace()
+    assert pace.prompt_token_seconds("small") is None
+    pace.observe(answered(100, 11, 0.5, 1.5))
+    assert pace.prompt_token_seconds("small") is None
+    for prompt in (500, 4000, 1000, 8000, 2000):
+        pace.observe(answered(prompt, 101, 0.2 + prompt / 1000, 9.0))
+    assert pace.prompt_token_seconds("small") == pytest.approx(0.001, rel=0.05)

@@ -12,6 +12,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from statistics import fmean
 
+from cascade.backends.wrappers.queued import queued
 from cascade.errors import BackendBusyError
 from cascade.protocols import Backend
 from cascade.types import ChatRequest, Chunk
@@ -60,10 +61,11 @@ class LimitedBackend(Backend):
             BackendBusyError: the queue is full, or no slot came free in time.
             BackendError: whatever went wrong in the inner backend.
         """
-        await self._enter()
+        waited = await self._enter()
         began = self._clock()
         try:
-            async with aclosing(self._inner.stream(request)) as chunks:
+            stream = self._inner.stream(request)
+            async with aclosing(queued(stream, waited) if waited else stream) as chunks:
                 async for chunk in chunks:
                     yield chunk
         finally:
@@ -74,25 +76,29 @@ class LimitedBackend(Backend):
         """Release the inner backend's connections."""
         await self._inner.aclose()
 
-    async def _enter(self) -> None:
-        """Take a slot, or wait for one."""
+    async def _enter(self) -> float:
+        """Take a slot, or wait for one; how long it took."""
         if self._slots.locked():
-            await self._queue()
-        else:
-            await self._slots.acquire()
+            return await self._queue()
+        await self._slots.acquire()
+        return 0.0
 
-    async def _queue(self) -> None:
+    async def _queue(self) -> float:
         limits = self._limits
         if self._waiting >= limits.waiting:
             raise self._busy(f"{limits.concurrent} in flight, {self._waiting} waiting")
         self._waiting += 1
+        arrived = self._clock()
         try:
             async with asyncio.timeout(limits.wait_seconds):
                 await self._slots.acquire()
         except TimeoutError:
-            raise self._busy(f"no call ended within {limits.wait_seconds:g} s") from None
+            busy = self._busy(f"no call ended within {limits.wait_seconds:g} s")
+            busy.queued_seconds = self._clock() - arrived
+            raise busy from None
         finally:
             self._waiting -= 1
+        return self._clock() - arrived
 
     def _busy(self, why: str) -> BackendBusyError:
         """When to come back: once those who wait, and the one who asks, have had their turn."""

@@ -14,6 +14,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from cascade.answers import is_answer
+from cascade.backends.wrappers.queued import queued
 from cascade.protocols import Backend
 from cascade.tiers.stable import stable_key, stable_tokens
 from cascade.types import ChatRequest, Chunk
@@ -66,6 +67,7 @@ class SingleFlightBackend(Backend):
         fan_out: when requests wait.
         shared_prefix: says of a request what it shares with others and how much of that is cold.
         began: told the name of a prefix when an answer to a request for it begins.
+        clock: seconds that only go up.
     """
 
     def __init__(
@@ -75,11 +77,13 @@ class SingleFlightBackend(Backend):
         *,
         shared_prefix: SharedPrefix,
         began: Callable[[str], None] = nobody_told,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._inner = inner
         self._fan_out = fan_out
         self._shared_prefix = shared_prefix
         self._began = began
+        self._clock = clock
         self._flights: dict[str, _Flight] = {}
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk]:
@@ -91,9 +95,11 @@ class SingleFlightBackend(Backend):
                     yield chunk
             return
         key, begun = shared[0], False
+        arrived = self._clock()
         flight = await self._turn(key)
+        waited = self._clock() - arrived
         try:
-            async with aclosing(self._inner.stream(request)) as chunks:
+            async with aclosing(queued(self._inner.stream(request), waited)) as chunks:
                 async for chunk in chunks:
                     if not begun and is_answer(chunk.choices):
                         begun = True

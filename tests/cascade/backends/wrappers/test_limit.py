@@ -238,3 +238,43 @@ def _busy(task):
     if not task.done() or task.cancelled():
         return False
     return isinstance(task.exception(), BackendBusyError)
+
+
+async def test_an_answer_says_how_long_it_waited_for_its_turn():
+    inner, clock = Gated(), Clock()
+    tasks = start(limited(inner, clock), 1, 2, 3)
+    await settle()
+    clock.pass_(1.5)
+    for name in ("1", "2", "3"):
+        inner.flying[name].set_result(None)
+        await settle()
+    assert [(await task).queued_seconds for task in tasks] == [0.0, 0.0, 1.5]
+
+
+async def test_a_call_that_waited_in_vain_says_for_how_long_and_one_turned_away_says_nothing():
+    inner, clock = Gated(), Clock()
+    backend = limited(inner, clock, waiting=1, wait_seconds=0.02)
+    tasks = start(backend, 1, 2, 3)
+    await settle()
+    with pytest.raises(BackendBusyError) as refused:
+        await backend.complete(named(4))
+    assert refused.value.queued_seconds is None
+    clock.pass_(3.0)
+    with pytest.raises(BackendBusyError) as waited:
+        await tasks[2]
+    assert waited.value.queued_seconds == 3.0
+    await end(tasks)
+
+
+async def test_a_call_that_failed_after_its_wait_says_so_too():
+    inner, clock = Gated(), Clock()
+    tasks = start(limited(inner, clock, concurrent=1), 1, 2)
+    await settle()
+    clock.pass_(2.0)
+    inner.flying["1"].set_result(None)
+    await settle()
+    inner.flying["2"].set_exception(BackendServerError("no"))
+    with pytest.raises(BackendServerError) as failed:
+        await tasks[1]
+    assert failed.value.queued_seconds == 2.0
+    await end(tasks)

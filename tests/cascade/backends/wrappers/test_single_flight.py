@@ -122,6 +122,18 @@ async def test_the_first_goes_and_the_rest_go_when_its_answer_begins():
         assert [each.text for each in await asyncio.gather(*tasks)] == ["a"] * 3
 
 
+async def test_an_answer_says_how_long_it_waited_for_the_first_to_begin():
+    inner, clock = Staged(), Clock()
+    fan_out = FanOut(wait_seconds=60.0, min_tokens=1024)
+    backend = SingleFlightBackend(inner, fan_out, shared_prefix=Shared(), clock=clock)
+    async with under_way(backend, 1, 2) as tasks:
+        clock.pass_(2.5)
+        inner.ends("1")
+        await settle()
+        inner.ends("2")
+        assert [each.queued_seconds for each in await asyncio.gather(*tasks)] == [0.0, 2.5]
+
+
 async def test_a_chunk_with_nothing_but_the_role_is_no_beginning():
     inner = Staged()
     async with under_way(flights(inner), 1, 2):
