@@ -56,7 +56,7 @@ class CascadeEngine:
     ) -> None:
         self.snapshot = snapshot
         self.forecast = forecast or Forecast(snapshot.tiers)
-        self.baseline = baseline or Baseline()
+        self.baseline = baseline or Baseline(snapshot.tiers)
         self.sessions = sessions or SessionHistory()
         self._sink = sink
 
@@ -123,7 +123,7 @@ class CascadeEngine:
                 lacks[name] = lack
         fit = [name for name in tiers if name not in lacks]
         wanted = {step.tier for step in steps}.intersection(fit)
-        cached = {name for name in wanted if tiers[name].cache is not None}
+        cached = {name for name in wanted if tiers[name].cache and not tiers[name].cooling()}
         run.reading = await self.forecast.read(request, fit, counted=cached)
         lacks |= await too_long([tiers[name] for name in wanted], request, run.reading.counted)
         for name, lack in lacks.items():
@@ -201,10 +201,11 @@ class CascadeEngine:
             async with aclosing(stream) as chunks:
                 async for chunk in chunks:
                     waiting = call.first_token_seconds is None
-                    for choices in call.take(chunk):
-                        yield run.release(tier, chunk, choices)
+                    pieces = call.take(chunk)
                     if waiting and call.first_token_seconds is not None:
                         self.forecast.began(run.prompt, chunk.replica)
+                    for choices in pieces:
+                        yield run.release(tier, chunk, choices)
                     if look is not None and (said := await _said(look, chunk)) is not None:
                         for delta in run.looked(look, said):
                             yield delta
@@ -228,10 +229,10 @@ class CascadeEngine:
 
     def _cost_of_the_dearest(self, run: Run) -> Cost | None:
         quote, answer = run.candidates.dearest, run.completion
-        if quote is None or answer is None:
+        if quote is None or answer is None or run.reading is None:
             return None
         prices = self.snapshot.tiers[quote.tier].prices
-        return self.baseline.cost(quote, prices, run.request, answer) if prices else None
+        return self.baseline.cost(quote, prices, run.reading.text, answer) if prices else None
 
 
 async def _said(look: EarlyLook, chunk: Chunk) -> Verdict | JudgeError | None:

@@ -27,7 +27,7 @@ from cascade.types import Attempt, ChatRequest, Completion, Kind, Outcome, Step
 OUTPUT_TOKENS: Final = 256
 """What an answer is taken to have before any came."""
 
-_PATIENCE_SECONDS: Final = 0.5
+PATIENCE_SECONDS: Final = 0.5
 """How long a turn waits for what the turn before it left to be counted."""
 
 
@@ -39,6 +39,7 @@ class Forecast:
         pace: what was learned of the tiers' speed; nothing yet without one.
         key: a secret that goes into the segments' hashes.
         clock: seconds that only go up.
+        patience_seconds: how long a turn waits for what the one before it left to be counted.
     """
 
     def __init__(
@@ -48,9 +49,11 @@ class Forecast:
         pace: Pace | None = None,
         key: bytes = b"",
         clock: Callable[[], float] = time.monotonic,
+        patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
         caches = {name: tier.cache for name, tier in tiers.items() if tier.cache is not None}
         self._tiers = tiers
+        self._patience_seconds = patience_seconds
         self.pace = pace or Pace()
         self.ledger = Ledger(caches, clock=clock)
         self.traffic = Traffic(clock=clock)
@@ -61,6 +64,11 @@ class Forecast:
         self._open: dict[str, Reading] = {}
         for name in caches:
             tiers[name].watch(partial(self._sight, name))
+
+    @property
+    def tiers(self) -> Mapping[str, ModelTier]:
+        """Of which it knows, by name."""
+        return self._tiers
 
     def recall(self, request: ChatRequest) -> ChatRequest:
         """The request with the tier that answered its session's last turn."""
@@ -106,6 +114,7 @@ class Forecast:
             stable=prompt.stable_tokens,
             output=n * min(output, answer_limit(request) or output),
             warm=self.ledger.warm(name, prompt.chain),
+            shared_age=self.ledger.age_seconds(name, prompt.chain.first(prompt.stable_tokens)),
             lifetime=self.ledger.residence_seconds(name),
             minimum=cache.minimum_tokens if cache else 0,
             cached=cache is not None,
@@ -181,11 +190,19 @@ class Forecast:
         taken = [a.step.tier for a in calls if a.outcome is Outcome.ACCEPTED]
         self.traffic.ended(_whose(request, reading), wants, taken[-1] if taken else "")
 
+    async def aclose(self) -> None:
+        """Count no longer what answers left in the caches: the servers that do it are going."""
+        for task in self._counting:
+            task.cancel()
+        await asyncio.gather(*self._counting, return_exceptions=True)
+
     async def _keep(self, prompt: Prompt, answer: Completion, replica: str | None) -> None:
         """What the cache holds of a prompt and its answers."""
         for one in answer.each():
             chain = await answered(prompt, self._tiers[prompt.tier], one)
-            self.ledger.ended(prompt.tier, chain or prompt.chain, replica=replica)
+            self.ledger.ended(
+                prompt.tier, chain or prompt.chain, prompt=prompt.chain, replica=replica
+            )
 
     async def _counted(self, request: ChatRequest, tiers: Collection[str]) -> None:
         """Wait until what the session's last turn left in the caches is known."""
@@ -196,7 +213,7 @@ class Forecast:
             if request.session and tier in tiers and tuple(its) == whose
         ]
         if waiting:
-            await asyncio.wait(waiting, timeout=_PATIENCE_SECONDS)
+            await asyncio.wait(waiting, timeout=self._patience_seconds)
 
     def _replica(self, answer: Completion) -> str | None:
         return answer.replica if self._tiers[answer.tier].replicated else None

@@ -32,6 +32,8 @@ class Expected:
         stable: the first of them, which other conversations share.
         output: tokens of the answer.
         warm: what of the prompt is cached.
+        shared_age: seconds since the part that others share was used, where it is warm; None where
+            that is as long ago as all that is warm.
         lifetime: seconds for which a prefix stays cached after its last use; None: not known.
         minimum: shorter prompts are not cached.
         cached: whether there is a cache at all.
@@ -41,6 +43,7 @@ class Expected:
     stable: int = 0
     output: int
     warm: Warm = COLD
+    shared_age: float | None = None
     lifetime: float | None = None
     minimum: int = 0
     cached: bool = True
@@ -49,7 +52,8 @@ class Expected:
 def quote(tier: ModelTier, expected: Expected, traffic: Traffic, whose: Whose) -> Quote:
     """The quote of a call to a tier, without its time.
 
-    A prompt below the cache's minimum is neither read from it nor written to it.
+    A prompt below the cache's minimum is neither read from it nor written to it, and a part below
+    it that others share is never read by them.
     """
     caches = expected.cached and expected.prompt >= expected.minimum
     warm = min(expected.warm.tokens, expected.prompt) if caches else 0
@@ -68,17 +72,18 @@ def quote(tier: ModelTier, expected: Expected, traffic: Traffic, whose: Whose) -
     if bill is None:
         return said
     whole = card.warm_prompt(expected.prompt) if caches else None
+    shares = caches and expected.stable >= expected.minimum
     return replace(
         said,
         dollars=bill.total,
         cold_premium=None if whole is None else bill.total - bill.output - whole,
-        shared=_shared(card, tier.name, expected, traffic, whose) if caches else NOTHING,
+        shared=_shared(card, tier.name, expected, traffic, whose) if shares else NOTHING,
     )
 
 
 def _usage(card: PriceCard, warm: int, cold: int, output: int, *, caches: bool) -> Usage:
     """What the call will report: what is not read is written, where writing has a price."""
-    writes = card.rates.cache_write if caches else None
+    writes = card.rates_for(warm + cold).cache_write if caches else None
     ttl = min(writes, key=lambda each: writes[each]) if writes else None
     if ttl is None:
         return Usage(input=cold, cache_read=warm, output=output)
@@ -98,7 +103,8 @@ def _shared(
         return NOTHING
     each = float(write - read)
     lifetime = UNKNOWN_LIFETIME if expected.lifetime is None else expected.lifetime
-    age = min(expected.warm.age_seconds or 0.0, lifetime)
+    used = expected.warm.age_seconds if expected.shared_age is None else expected.shared_age
+    age = min(used or 0.0, lifetime)
     tokens = min(expected.stable, expected.prompt)
     warm = min(expected.warm.tokens, tokens)
     worth = traffic.worth(whose, tier, lifetime, age)

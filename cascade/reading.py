@@ -6,8 +6,10 @@ reported.
 """
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
 
 from cascade.prefix import (
     Chain,
@@ -16,14 +18,22 @@ from cascade.prefix import (
     Fingerprints,
     TokenRatio,
     answer_rendering,
+    has_media,
     rendering,
 )
+from cascade.prefix.ratio import START
 from cascade.tiers import ModelTier
 from cascade.tiers.bound import stripped
 from cascade.types import ChatRequest, Completion, Usage
 
-STABLE = frozenset({"tools", "system", "pack"})
+STABLE: Final = frozenset({"tools", "system", "pack"})
 """Segments that come before the conversation."""
+
+CUT_OFF = "length"
+"""Why an answer ended that would have gone on."""
+
+AT_ONCE_BYTES: Final = 32_000
+"""Of a rendering that is worked on at once; longer ones take milliseconds, and so a thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +43,8 @@ class Prompt:
     Attributes:
         chained: its blocks, behind which those of an answer can be put.
         stable_tokens: the first of them, which other conversations may share.
-        rendered_bytes: how long its canonical rendering is.
+        rendered_bytes: how long its canonical rendering is; 0 with media in it, whose tokens do not
+            depend on their bytes.
     """
 
     tier: str
@@ -52,10 +63,12 @@ class Reading:
     """What is read of one request: by tier, and in segments for the audit log.
 
     Attributes:
+        text: its canonical rendering in blocks, of the tenant's own.
         stable: stands for the part of it that other conversations may share.
     """
 
     prompts: Mapping[str, Prompt]
+    text: Chained
     fingerprint: Fingerprint
     stable: str
 
@@ -90,22 +103,36 @@ class Reader:
         ids = await asyncio.gather(
             *(_ids(request, tier) if tier.name in counted else _nothing() for tier in tiers)
         )
+        ratios = [self._ratio.of(tier.name) for tier in tiers]
+        read = partial(self._read, request, text, list(zip(tiers, ids, ratios, strict=True)))
+        return read() if len(text) <= AT_ONCE_BYTES else await asyncio.to_thread(read)
+
+    def _read(
+        self,
+        request: ChatRequest,
+        text: bytes,
+        known: "Sequence[_Known]",
+    ) -> Reading:
+        """What is read, given each tier's ids, or else its tokens per byte."""
         sizes = self._fingerprints.of(request, tokens_per_byte=1.0)
         stable_share = min(1.0, sizes.stable_tokens / max(1, len(text)))
-        prompts = {}
-        for tier, known in zip(tiers, ids, strict=True):
-            chained = known or self._of_text(text, tier, request)
-            prompts[tier.name] = Prompt(
+        rendered_bytes = 0 if has_media(request) else len(text)
+        texts = {request.tenant: Chained.of_text(text, tokens_per_byte=1.0, salt=request.tenant)}
+        prompts = {
+            tier.name: Prompt(
                 tier=tier.name,
                 chained=chained,
                 stable_tokens=int(stable_share * chained.chain.tokens),
-                rendered_bytes=len(text),
+                rendered_bytes=rendered_bytes,
             )
+            for tier, chained in _chains(request, text, known, texts)
+        }
         # The log's tokens are those of the tier that is named first: the policy's smallest.
-        per_byte = self._ratio.of(tiers[0].name) if tiers else 0.25
-        segments = [replace(s, tokens=round(s.tokens * per_byte)) for s in sizes.segments]
+        first = known[0][2] if known else START
+        segments = [replace(s, tokens=round(s.tokens * first)) for s in sizes.segments]
         return Reading(
             prompts=prompts,
+            text=texts[request.tenant],
             fingerprint=Fingerprint(segments=segments),
             stable="".join(s.raw for s in segments if s.name in STABLE),
         )
@@ -114,13 +141,31 @@ class Reader:
         """How many tokens a tier says a prompt had."""
         self._ratio.observe(prompt.tier, rendered_bytes=prompt.rendered_bytes, tokens=usage.prompt)
 
-    def _of_text(self, text: bytes, tier: ModelTier, request: ChatRequest) -> Chained:
-        per_byte = self._ratio.of(tier.name)
-        return Chained.of_text(text, tokens_per_byte=per_byte, salt=_salt(tier, request))
+
+_Known = tuple[ModelTier, Sequence[int] | None, float]
+"""A tier, the ids that its tokenizer told, and how many tokens it makes of a byte."""
+
+
+def _chains(
+    request: ChatRequest, text: bytes, known: Iterable[_Known], texts: dict[str, Chained]
+) -> Iterator[tuple[ModelTier, Chained]]:
+    """Each tier's chain; those of text, by salt, differ only in what their blocks count for."""
+    for tier, ids, per_byte in known:
+        salt = _salt(tier, request)
+        if ids is not None:
+            block = tier.cache.block if tier.cache else 1
+            yield tier, Chained.of_ids(ids, block=block, salt=salt)
+            continue
+        if salt not in texts:
+            texts[salt] = Chained.of_text(text, tokens_per_byte=per_byte, salt=salt)
+        yield tier, texts[salt].at(per_byte)
 
 
 async def answered(prompt: Prompt, tier: ModelTier, completion: Completion) -> Chain | None:
-    """The chain of a prompt and its answer, as the next turn's prompt will have it.
+    """The chain of a prompt and its answer, as far as the model has read it.
+
+    A model reads each token that it wrote when it writes the next one, so never the last of an
+    answer that was cut off; one that ended by itself was read whole, as its end mark came after it.
 
     None where the answer's tokens cannot be told: those of tool calls are written by the template.
     """
@@ -128,19 +173,32 @@ async def answered(prompt: Prompt, tier: ModelTier, completion: Completion) -> C
         return prompt.chained.with_text(answer_rendering(completion)).chain
     if tier.tokenizer is None or completion.tool_calls or not completion.text:
         return None
-    ids = await tier.tokenizer.text_ids(completion.text)
-    return None if ids is None else prompt.chained.with_ids(ids).chain
-
-
-async def _ids(request: ChatRequest, tier: ModelTier) -> Chained | None:
-    """The chain of the model's own tokens; None where they cannot be told."""
-    if tier.tokenizer is None:
-        return None
-    ids = await tier.tokenizer.ids(stripped(request, tier.accepts))
+    ids = _written(completion) or await tier.tokenizer.text_ids(completion.text)
     if ids is None:
         return None
-    block = tier.cache.block if tier.cache else 1
-    return Chained.of_ids(ids, block=block, salt=_salt(tier, request))
+    read = ids[:-1] if completion.finish_reason == CUT_OFF else ids
+    return prompt.chained.with_ids(read).chain
+
+
+def _written(completion: Completion) -> Sequence[int] | None:
+    """The tokens as the model wrote them, where its log probabilities tell their ids (llama.cpp).
+
+    Drawn tokens need not be those that the text is cut into. What the entries say must be the whole
+    text: a stream may leave tokens out, and an end mark says nothing.
+    """
+    entries = [e for e in completion.logprobs or () if e.get("bytes")]
+    ids = [e["id"] for e in entries if type(e.get("id")) is int]
+    if len(ids) < len(entries) or not all(isinstance(e["bytes"], list) for e in entries):
+        return None
+    spelled = [byte for e in entries for byte in e["bytes"]]
+    return ids if spelled == list(completion.text.encode(errors="surrogatepass")) else None
+
+
+async def _ids(request: ChatRequest, tier: ModelTier) -> Sequence[int] | None:
+    """The model's own tokens; None where they cannot be told."""
+    if tier.tokenizer is None:
+        return None
+    return await tier.tokenizer.ids(stripped(request, tier.accepts))
 
 
 async def _nothing() -> None:

@@ -191,6 +191,7 @@ class Run:
         self._end(
             completion=completion,
             cost=None if completion.unreported_tries else cost,
+            queued_seconds=completion.queued_seconds,
             cold_premium=call.tier.cold_premium(completion.usage, cost),
         )
         return self.current
@@ -201,7 +202,8 @@ class Run:
         outcome = Outcome.INVALID if isinstance(error, _INVALID) else Outcome.BACKEND_ERROR
         if isinstance(error, DeadlineError):
             outcome = Outcome.CANCELLED
-        self._end(outcome=outcome, error=failure(error), **cut._asdict())
+        queued = error.queued_seconds if isinstance(error, BackendError) else None
+        self._end(outcome=outcome, error=failure(error), queued_seconds=queued, **cut._asdict())
         if self.committed:
             self.error = StreamBrokenError(
                 f"{self.current.step.tier} broke off after {self.released} characters: "

@@ -41,6 +41,9 @@ _EDGES: Final = (0.05, 0.15, 0.3, 0.5, 0.7, 0.9)
 _SHARES: Final = (0.02, 0.1, 0.22, 0.4, 0.6, 0.8, 1.0)
 """Bins of u, and what stands for each."""
 
+_PRIOR_TURNS: Final = 4.0
+"""Turns that are taken to have wanted a tier, at any price, before there were any."""
+
 _ROUNDS: Final = 4
 """Of solving for d, from where it was the last time."""
 
@@ -75,26 +78,31 @@ class Worth(NamedTuple):
 
 @dataclass(slots=True)
 class _Wants:
-    """How much turns want a tier."""
+    """How much turns want a tier: those that did, by their u, and how many turns there were."""
 
-    share: float = 1.0
-    bins: list[float] = field(default_factory=lambda: [0.0] * (len(_SHARES) - 1) + [1.0])
+    bins: list[float] = field(default_factory=lambda: [0.0] * (len(_SHARES) - 1) + [_PRIOR_TURNS])
+    turns: float = _PRIOR_TURNS
     worth: float = 1.0
+
+    @property
+    def share(self) -> float:
+        """Of the turns that want it at all."""
+        return sum(self.bins) / self.turns
 
     def learn(self, u: float) -> None:
         """Another turn."""
-        self.share = KEEP_WANTS * self.share + (1.0 - KEEP_WANTS) * (u > 0.0)
+        self.turns = KEEP_WANTS * self.turns + 1.0
+        self.bins = [KEEP_WANTS * each for each in self.bins]
         if u > 0.0:
-            self.bins = [KEEP_WANTS * each for each in self.bins]
-            self.bins[bisect_left(_EDGES, u)] += 1.0 - KEEP_WANTS
+            self.bins[bisect_left(_EDGES, u)] += 1.0
 
     def solve(self, reached: float) -> float:
         """E[min(1, u + d)], where d is what it makes of the chance that such a turn comes."""
-        total, expected = sum(self.bins), 1.0
+        total, expected = sum(self.bins), 0.0
         for _ in range(_ROUNDS):
             d = self.worth
-            expected = sum(b * min(1.0, u + d) for b, u in zip(self.bins, _SHARES, strict=True))
-            expected /= total
+            found = sum(b * min(1.0, u + d) for b, u in zip(self.bins, _SHARES, strict=True))
+            expected = found / total if total else 0.0
             self.worth = reached * expected
         return expected
 
@@ -126,9 +134,9 @@ class Traffic:
         now, key = self._clock(), (whose.tenant, whose.stable)
         prefix = self._prefixes.setdefault(key, _Prefix(last=now))
         if now > prefix.last or prefix.weight:
-            prefix.gap = KEEP_GAP * prefix.gap + (now - prefix.last)
+            prefix.gap = KEEP_GAP * prefix.gap + max(0.0, now - prefix.last)
             prefix.weight = KEEP_GAP * prefix.weight + 1.0
-        prefix.last = now
+        prefix.last = max(now, prefix.last)
         _bound(self._prefixes, key, MAX_PREFIXES)
 
     def ended(self, whose: Whose, wants: Mapping[str, float], answered: str = "") -> None:

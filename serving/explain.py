@@ -7,6 +7,8 @@ of the answers. Money is in decimal strings of dollars; what is not known is nul
 from decimal import Decimal
 from typing import Any
 
+from cascade.audit import PICO
+from cascade.quote import Quote
 from cascade.result import CascadeResult
 from cascade.types import Attempt, Budget, Cost, Failure, Usage
 from serving.control import FIELD
@@ -89,7 +91,7 @@ def _attempt(attempt: Attempt) -> dict[str, Any]:
         "cost_usd": _total(attempt.cost),
         "usage_estimated": attempt.usage_estimated,
         "cold_premium_usd": dollars(attempt.cold_premium),
-        "quoted_usd": dollars(quote.dollars) if quote else None,
+        **_quoted(quote),
         "expected_seconds": _seconds(quote.seconds) if quote else None,
         "seconds": _seconds(attempt.seconds),
         "first_token_seconds": _seconds(attempt.first_token_seconds),
@@ -97,6 +99,29 @@ def _attempt(attempt: Attempt) -> dict[str, Any]:
         "tokens": _tokens(answer.usage) if answer else None,
         "error": _error(attempt.error) if attempt.error else None,
     }
+
+
+def _quoted(quote: Quote | None) -> dict[str, Any]:
+    """What was expected of a call, and the price that it was decided by, its bill less the credit.
+
+    To the picodollar, as the last two are estimates.
+    """
+    if quote is None:
+        names = ("quoted_usd", "credit_usd", "decision_price_usd", "warm_tokens", "cold_tokens")
+        return dict.fromkeys(names)
+    priced = quote.dollars is not None
+    return {
+        "quoted_usd": dollars(quote.dollars),
+        "credit_usd": _rounded(quote.credit) if priced else None,
+        "decision_price_usd": None if quote.price is None else _rounded(Decimal(quote.price)),
+        "warm_tokens": quote.warm_tokens,
+        "cold_tokens": quote.cold_tokens,
+    }
+
+
+def _rounded(amount: Decimal) -> str:
+    exact = amount.quantize(1 / PICO).normalize()
+    return f"{exact + 0:f}"
 
 
 def _tokens(usage: Usage) -> dict[str, Any]:

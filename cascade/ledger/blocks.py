@@ -22,7 +22,9 @@ class BlockCache:
     def __init__(self, card: CacheCard, max_blocks: int) -> None:
         self._measure = Measure(card)
         self._tree = RunTree()
+        self._block: float = card.block
         self._begun: Recent[Trail] = Recent()
+        self._certain: Recent[int] = Recent()
         self._stated = card.capacity_tokens
         self._most = max_blocks
         self._known = self._stated is not None
@@ -44,9 +46,11 @@ class BlockCache:
             self._begun.keep(chain, self._tree.use(chain, now))
             self._evict(chain.block, now)
 
-    def ended(self, chain: Chain, now: float) -> None:
+    def ended(self, chain: Chain, now: float, prompt: Chain | None = None) -> None:
         """The chain of the prompt and its answer is in the cache."""
         if self._measure.keeps(chain):
+            if prompt is not None:
+                self._certain.keep(_beginning(chain, len(chain.elements)), len(prompt.elements))
             self._tree.use(chain, now)
             self._evict(chain.block, now)
 
@@ -67,8 +71,8 @@ class BlockCache:
         if differs(chain, expected, cached_tokens):
             if cached_tokens > expected:
                 self._grow((length - held) // chain.width)
-            elif (gone := shortfall(known, length, asked)) is not None:
-                self._drop(gone)
+            elif not self._was_guessed(chain, held, length):
+                self._drop_older(shortfall(known, length, asked))
         if trail is None and length:
             self._tree.use(replace(chain, elements=chain.elements[:length]), now)
             self._evict(chain.block, now)
@@ -81,7 +85,12 @@ class BlockCache:
         """When that was last used which is dropped next; None when there is nothing."""
         return self._tree.oldest
 
+    def held_tokens(self, _now: float) -> int:
+        """Tokens that are held now; where they are estimated, at the latest estimate."""
+        return int(self._tree.size * self._block)
+
     def _evict(self, block: float, now: float) -> None:
+        self._block = block
         if self._stated is not None:
             self._capacity = int(self._stated / block)
         if self._tree.size <= self._capacity:
@@ -91,8 +100,15 @@ class BlockCache:
             known = self._evicted_age
             self._evicted_age = age if known is None else known + WEIGHT * (age - known)
 
-    def _drop(self, last: float) -> None:
+    def _was_guessed(self, chain: Chain, held: int, length: int) -> bool:
+        """Whether only tokens of an answer were missing, which its text need not tell."""
+        certain = self._certain.get(_beginning(chain, held))
+        return certain is not None and length >= certain
+
+    def _drop_older(self, last: float | None) -> None:
         """Drops what is as old, and halves the way from what was held to what is still there."""
+        if last is None:
+            return
         before = self._tree.size
         self._tree.forget(last)
         if self._stated is None:
@@ -102,3 +118,8 @@ class BlockCache:
     def _grow(self, blocks: int) -> None:
         if self._known and self._stated is None:
             self._capacity = min(int(self._capacity * GROWTH) + max(blocks, 0), self._most)
+
+
+def _beginning(chain: Chain, length: int) -> Chain:
+    """So many bytes of a chain, the same whatever goes on behind them."""
+    return replace(chain, elements=chain.elements[:length], tokens=0)

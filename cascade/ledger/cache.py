@@ -54,8 +54,12 @@ class Cache(Protocol):
     def began(self, chain: Chain, now: float, /) -> None:
         """From now on the prompt is in the cache."""
 
-    def ended(self, chain: Chain, now: float, /) -> None:
-        """The chain of the prompt and its answer is in the cache."""
+    def ended(self, chain: Chain, now: float, prompt: Chain | None = None, /) -> None:
+        """The chain of the prompt and its answer is in the cache.
+
+        What is behind the prompt is what a text is cut into, which is mostly what the model wrote.
+        A report that misses nothing else says so, and nothing of what is gone.
+        """
 
     def reported(
         self, chain: Chain, cached_tokens: int | None, asked: float, now: float, /
@@ -67,6 +71,9 @@ class Cache(Protocol):
 
     def oldest(self) -> float | None:
         """When that was last used which is dropped next; None when there is nothing."""
+
+    def held_tokens(self, now: float, /) -> int:
+        """Tokens that are held now, about where they are estimated."""
 
 
 class Recent(Generic[Kept]):

@@ -53,19 +53,34 @@ class Ledger:
         cache = caches.get(replica)
         return COLD if cache is None else cache.warm(chain, now)
 
+    def age_seconds(self, tier: str, chain: Chain) -> float | None:
+        """How long ago a prefix was last used, at the replica that holds the most; None if cold."""
+        caches, now = self._caches.get(tier, {}), max(self._clock(), self._latest)
+        found = (each.warm(chain, now) for each in caches.values())
+        return max(found, key=_most, default=COLD).age_seconds
+
     def began(self, tier: str, chain: Chain, *, replica: str | None = None) -> None:
         """The first piece of an answer came: from now on its prompt is in the cache."""
         if (cache := self._cache(tier, replica)) is not None:
             cache.began(chain, self._later())
 
-    def ended(self, tier: str, chain: Chain, *, replica: str | None = None) -> None:
+    def ended(
+        self, tier: str, chain: Chain, *, prompt: Chain | None = None, replica: str | None = None
+    ) -> None:
         """An answer is whole: its prompt and itself, as far as the model has read it, are cached.
 
         A model never reads the last token that it wrote, which an answer that was cut off ends
         with; one that ended by itself was read whole, as its end mark came after it.
+
+        Args:
+            tier: whose answer it is.
+            chain: of both.
+            prompt: of the prompt alone, which is certain; the answer may have been written in other
+                tokens than its text is cut into. Without it all of the chain is taken as certain.
+            replica: which of the tier's servers gave it.
         """
         if (cache := self._cache(tier, replica)) is not None:
-            cache.ended(chain, self._later())
+            cache.ended(chain, self._later(), prompt)
 
     def reported(
         self, tier: str, chain: Chain, cached_tokens: int | None, *, replica: str | None = None
@@ -83,11 +98,13 @@ class Ledger:
     def residence_seconds(self, tier: str, *, replica: str | None = None) -> float | None:
         """How long a prefix stays after its last use, as things are; None when not known.
 
-        Without a replica, the mean of those that know.
+        Without a replica, the mean of those that know; before any was asked, what the card states.
         """
         caches = self._caches.get(tier, {})
         if replica is not None:
             return caches[replica].residence_seconds() if replica in caches else None
+        if not caches and tier in self._cards:
+            return self._cards[tier].ttl_seconds
         known = [s for each in caches.values() if (s := each.residence_seconds()) is not None]
         return sum(known) / len(known) if known else None
 
@@ -96,6 +113,11 @@ class Ledger:
         cache = self._caches.get(tier, {}).get(replica)
         last = None if cache is None else cache.oldest()
         return None if last is None else max(self._clock() - last, 0.0)
+
+    def held_tokens(self, tier: str) -> int | None:
+        """Tokens that a tier's replicas hold together; None where its cache is not known."""
+        caches, now = self._caches.get(tier), max(self._clock(), self._latest)
+        return None if caches is None else sum(c.held_tokens(now) for c in caches.values())
 
     def _cache(self, tier: str, replica: str | None) -> Cache | None:
         caches = self._caches.get(tier)

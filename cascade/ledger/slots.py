@@ -28,13 +28,18 @@ _NEVER = float("-inf")
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Prompt:
-    """What a slot, or the host's memory, holds."""
+    """What a slot, or the host's memory, holds.
+
+    Attributes:
+        certain: bytes of it that were sent; the rest is what an answer's text is cut into.
+    """
 
     salt: str = ""
     elements: bytes = b""
     width: int = 1
     block: float = 1
     last: float = _NEVER
+    certain: int = 0
     estimated: bool = False
     busy: bool = False
 
@@ -48,13 +53,13 @@ class _Prompt:
             return 0
         return common(self.elements, 0, chain.elements, self.width)
 
+    def begins(self, chain: Chain) -> bool:
+        """Whether the chain is all of this, and maybe more."""
+        return self.last > _NEVER and self.shared(chain) == len(self.elements)
+
     def continued_by(self, chain: Chain) -> bool:
         """Whether the chain is all of this and more."""
-        return (
-            len(self.elements) < len(chain.elements)
-            and self.shared(chain) == len(self.elements)
-            and self.last > _NEVER
-        )
+        return len(self.elements) < len(chain.elements) and self.begins(chain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +81,20 @@ class _Place:
         """The prompt that is shared."""
         return self.restored or self.slot
 
+    @property
+    def found(self) -> "_Found":
+        """What the prompt finds there, as it is now."""
+        return _Found(shared=self.shared, certain=self.source.certain, last=self.source.last)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What a prompt shared with another when it was sent, what of that is certain, and its use."""
+
+    shared: int
+    certain: int
+    last: float
+
 
 class SlotCache:
     """The slots of one server, and the prompts that its host's memory keeps.
@@ -89,7 +108,7 @@ class SlotCache:
         self._host_tokens = card.capacity_tokens or 0
         self._slots = [_Prompt() for _ in range(card.slots)]
         self._host: list[_Prompt] = []
-        self._begun: Recent[tuple[int, float]] = Recent()
+        self._begun: Recent[_Found] = Recent()
         self._lost_age: float | None = None
 
     def warm(self, chain: Chain, now: float) -> Warm:
@@ -105,13 +124,13 @@ class SlotCache:
     def began(self, chain: Chain, now: float) -> None:
         """From now on the prompt is in its slot, and the slot is at work."""
         place = self._place(chain)
-        self._begun.keep(chain, (place.shared, place.source.last))
+        self._begun.keep(chain, place.found)
         self._fill(place, chain, now)
         place.slot.busy = True
 
-    def ended(self, chain: Chain, now: float) -> None:
+    def ended(self, chain: Chain, now: float, prompt: Chain | None = None) -> None:
         """The slot holds the prompt and its answer, and is idle."""
-        working = [slot for slot in self._slots if slot.busy and slot.continued_by(chain)]
+        working = [slot for slot in self._slots if slot.busy and slot.begins(chain)]
         if working:
             slot = max(working, key=lambda each: len(each.elements))
             _write(slot, chain, now)
@@ -119,6 +138,8 @@ class SlotCache:
             place = self._place(chain)
             slot = place.slot
             self._fill(place, chain, now)
+        if prompt is not None:
+            slot.certain = len(prompt.elements)
         slot.busy = False
 
     def reported(self, chain: Chain, cached_tokens: int | None, asked: float, _now: float) -> None:
@@ -131,13 +152,13 @@ class SlotCache:
         self._mark(chain, estimated=cached_tokens is None)
         if cached_tokens is None:
             return
-        if begun is None:
-            place = self._place(chain)
-            begun = (place.shared, place.source.last)
-        shared, last = begun
-        expected = self._measure.tokens(chain, shared)
-        if last <= asked and cached_tokens < expected and differs(chain, expected, cached_tokens):
-            self._forget(last)
+        found = self._place(chain).found if begun is None else begun
+        expected = self._measure.tokens(chain, found.shared)
+        if cached_tokens >= expected or not differs(chain, expected, cached_tokens):
+            return
+        was_guessed = self._measure.length(chain, cached_tokens) >= found.certain
+        if found.last <= asked and not was_guessed:
+            self._forget(found.last)
 
     def residence_seconds(self) -> float | None:
         """The age at which prompts are lost lately; None while none was."""
@@ -147,6 +168,10 @@ class SlotCache:
         """When the prompt was last used that goes next; None when a slot is empty."""
         last = min(slot.last for slot in self._slots)
         return None if last == _NEVER else last
+
+    def held_tokens(self, _now: float) -> int:
+        """Tokens in the slots and in the host's memory, copies included."""
+        return sum(each.tokens for each in (*self._slots, *self._host))
 
     def _place(self, chain: Chain) -> _Place:
         slots = [s for s in self._slots if not s.busy or s.continued_by(chain)] or self._slots
@@ -236,3 +261,4 @@ def _within(one: _Prompt, other: _Prompt) -> bool:
 def _write(slot: _Prompt, chain: Chain, now: float) -> None:
     slot.salt, slot.elements, slot.width = chain.salt, chain.elements, chain.width
     slot.block, slot.last, slot.estimated = chain.block, now, False
+    slot.certain = len(chain.elements)

@@ -28,6 +28,7 @@ class TimedCache:
         self._ttl = card.ttl_seconds or 0.0
         self._most = max_blocks
         self._tree = RunTree()
+        self._block: float = card.block
         self._begun: Recent[Trail] = Recent()
         self._share = 1.0
 
@@ -44,13 +45,13 @@ class TimedCache:
         """From now on the prompt is in the cache."""
         if self._measure.keeps(chain):
             self._begun.keep(chain, self._alive(self._tree.use(chain, now), now))
-            self._bound(now)
+            self._bound(chain.block, now)
 
-    def ended(self, chain: Chain, now: float) -> None:
+    def ended(self, chain: Chain, now: float, _prompt: Chain | None = None) -> None:
         """The chain of the prompt and its answer is in the cache."""
         if self._measure.keeps(chain):
             self._tree.use(chain, now)
-            self._bound(now)
+            self._bound(chain.block, now)
 
     def reported(self, chain: Chain, cached_tokens: int | None, asked: float, now: float) -> None:
         """What was read from the cache for a prompt that was sent after `asked`."""
@@ -66,7 +67,7 @@ class TimedCache:
         length = self._measure.length(chain, cached_tokens)
         if trail is None and length:
             self._tree.use(replace(chain, elements=chain.elements[:length]), now)
-            self._bound(now)
+            self._bound(chain.block, now)
 
     def residence_seconds(self) -> float | None:
         """The time for which a prefix is kept."""
@@ -76,10 +77,16 @@ class TimedCache:
         """When that was last used which is dropped next; None when there is nothing."""
         return self._tree.oldest
 
+    def held_tokens(self, now: float) -> int:
+        """Tokens that are held now; where they are estimated, at the latest estimate."""
+        self._tree.forget(now - self._ttl)
+        return int(self._tree.size * self._block)
+
     def _alive(self, trail: Trail, now: float) -> Trail:
         return [part for part in trail if part[1] >= now - self._ttl]
 
-    def _bound(self, now: float) -> None:
+    def _bound(self, block: float, now: float) -> None:
+        self._block = block
         self._tree.forget(now - self._ttl, at_most=SWEEP)
         if self._tree.size > self._most:
             self._tree.trim(self._most)

@@ -4,7 +4,13 @@ A chain is compared with what a model has seen; the segments only say in words w
 part, and are kept as hashes.
 """
 
-from cascade.prefix.canonical import answer_rendering, message_rendering, rendering, tool_renderings
+from cascade.prefix.canonical import (
+    answer_rendering,
+    has_media,
+    message_rendering,
+    rendering,
+    tool_renderings,
+)
 from cascade.prefix.chain import BLOCK_BYTES, Chain, Chained, chain_of_ids, chain_of_text
 from cascade.prefix.ratio import TokenRatio
 from cascade.prefix.segments import (
@@ -30,6 +36,7 @@ __all__ = [
     "chain_of_ids",
     "chain_of_text",
     "fingerprint",
+    "has_media",
     "message_rendering",
     "rendering",
     "tool_renderings",

@@ -50,6 +50,11 @@ def rendering(request: ChatRequest) -> bytes:
     return b"".join([*tool_renderings(request), *map(message_rendering, request.messages)])
 
 
+def has_media(request: ChatRequest) -> bool:
+    """Whether there are media in the messages: what they take does not depend on their bytes."""
+    return any(_has_media(message.get("content")) for message in request.messages)
+
+
 def answer_rendering(completion: Completion) -> bytes:
     """What an answer adds to its prompt's bytes, once it is sent back as part of the history."""
     answer = {"role": "assistant", "content": completion.text, "tool_calls": completion.tool_calls}
@@ -105,6 +110,13 @@ def _part(part: Any) -> bytes:
         inside = content(unmarked.pop("content"))
         return _json(unmarked, ordered=False) + _PART + inside
     return _json(unmarked, ordered=False)
+
+
+def _has_media(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        kind = value.get("type")
+        return (isinstance(kind, str) and kind in _MEDIA) or _has_media(value.get("content"))
+    return isinstance(value, list | tuple) and any(map(_has_media, value))
 
 
 def medium(part: Json) -> bytes:

@@ -48,6 +48,11 @@ class Chain:
         """How many full blocks it has."""
         return len(self.elements) // self.width
 
+    def first(self, tokens: int) -> "Chain":
+        """The chain of its first tokens."""
+        whole = int(tokens / self.block) * self.width
+        return replace(self, elements=self.elements[:whole], tokens=min(tokens, self.tokens))
+
     def shared_blocks(self, other: "Chain") -> int:
         """How many full blocks both begin with; none where they were not made alike.
 
@@ -116,6 +121,20 @@ class Chained:
             salt=salt, elements=b"", width=_HASH_BYTES, block=block, tokens=0, exact=False
         )
         return cls(chain=empty, rest=b"", step=block_bytes).with_text(rendered)
+
+    def at(self, tokens_per_byte: float) -> Self:
+        """The same text as a model reads it that makes so many tokens of a byte.
+
+        Raises:
+            ValueError: it is a chain of token ids.
+        """
+        chain = self.chain
+        if chain.exact:
+            raise ValueError("token ids are of one model, and are as many as they are")
+        length = chain.blocks * self.step + len(self.rest)
+        block = self.step * tokens_per_byte
+        told = replace(chain, block=block, tokens=round(length * block / self.step))
+        return replace(self, chain=told)
 
     def with_ids(self, ids: Sequence[int]) -> Self:
         """The chain with more tokens behind it.

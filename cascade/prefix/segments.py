@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from threading import Lock
 from typing import Final, Literal
 
 from cascade.prefix.canonical import message_rendering, tool_renderings
@@ -72,6 +73,8 @@ class Fingerprint:
 class Fingerprints:
     """Makes fingerprints; a part that was seen before, as a history's are, is not read again.
 
+    Several threads may ask at the same time.
+
     Args:
         key: a secret of up to 64 bytes; hashes made with another do not compare.
         max_remembered: parts whose hashes are kept, the latest used.
@@ -81,6 +84,7 @@ class Fingerprints:
         self._key = key
         self._max_remembered = max_remembered
         self._known: OrderedDict[bytes, _Hashes] = OrderedDict()
+        self._lock = Lock()
 
     def of(self, request: ChatRequest, *, tokens_per_byte: float) -> Fingerprint:
         """The fingerprint of a request as the client sent it; see `fingerprint`."""
@@ -96,13 +100,16 @@ class Fingerprints:
 
     def _hashes(self, root: bytes, part: "_Part") -> "_Hashes":
         raw = _digest(root, part.text)
-        found = self._known.get(raw)
-        if found is None:
-            found = self._known[raw] = _Hashes.of(root, raw, part)
+        with self._lock:
+            found = self._known.get(raw)
+            if found is not None:
+                self._known.move_to_end(raw)
+                return found
+        found = _Hashes.of(root, raw, part)
+        with self._lock:
+            self._known[raw] = found
             if len(self._known) > self._max_remembered:
                 self._known.popitem(last=False)
-        else:
-            self._known.move_to_end(raw)
         return found
 
 

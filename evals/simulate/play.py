@@ -130,6 +130,7 @@ class Player:
             stable=self._regime.prefix,
             output=OUTPUT_TOKENS,
             warm=self._ledger.warm(name, turn.chain),
+            shared_age=self._ledger.age_seconds(name, turn.chain.first(self._regime.prefix)),
             lifetime=self._ledger.residence_seconds(name),
             minimum=tier.cache.minimum_tokens if tier.cache else 0,
         )

@@ -272,3 +272,12 @@ def test_two_uses_at_the_same_moment_are_still_one_after_the_other():
     for name in ("ab", "cd", "ef"):
         ledger.began("t", chain(name))
     assert [ledger.warm("t", chain(name)).tokens for name in ("ab", "cd", "ef")] == [0, 32, 32]
+
+
+def test_what_all_replicas_hold_is_told_in_tokens():
+    cache = blocks(capacity_tokens=4 * BLOCK)
+    assert cache.ledger.held_tokens("unheard of") is None
+    cache.began(chain("abc"), chain("abxyz"))
+    assert cache.ledger.held_tokens("t") == 4 * BLOCK
+    cache.ledger.began("t", chain("q"), replica="another")
+    assert cache.ledger.held_tokens("t") == 5 * BLOCK

@@ -148,9 +148,11 @@ class NaiveServer:
             shared += 1
         return shared - 1
 
+    def begins(self, slot, prompt):
+        return slot["last"] >= 0 and len(slot["text"]) == self.lcp(slot, prompt)
+
     def goes_on(self, slot, prompt):
-        whole = len(slot["text"]) == self.lcp(slot, prompt)
-        return slot["last"] >= 0 and whole and len(prompt[0]) > len(slot["text"])
+        return self.begins(slot, prompt) and len(prompt[0]) > len(slot["text"])
 
     def slot_for(self, prompt):
         free = [s for s in self.slots if not s["busy"] or self.goes_on(s, prompt)] or self.slots
@@ -213,7 +215,7 @@ class NaiveServer:
         self.take(prompt)["busy"] = True
 
     def end(self, prompt):
-        working = [s for s in self.slots if s["busy"] and self.goes_on(s, prompt)]
+        working = [s for s in self.slots if s["busy"] and self.begins(s, prompt)]
         if not working:
             self.take(prompt)["busy"] = False
             return

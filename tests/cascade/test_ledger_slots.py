@@ -193,3 +193,13 @@ def test_a_slot_that_is_empty_is_taken_before_anything_is_lost():
     cache = slots()
     cache.began(ids("aaaa"))
     assert cache.ledger.victim_age_seconds("t") is None
+
+
+def test_what_is_held_is_what_the_slots_and_the_hosts_memory_have():
+    cache = slots(slots=2, capacity_tokens=100)
+    assert cache.ledger.held_tokens("t") == 0
+    cache.began(ids("hello"))
+    cache.ended(ids("hello you"))
+    assert cache.ledger.held_tokens("t") == 9
+    cache.began(ids("other"))
+    assert cache.ledger.held_tokens("t") == 9 + 5 + 9  # the first is copied to the host as well

@@ -140,3 +140,13 @@ def test_an_estimate_is_marked_as_such(make):
     assert cache.warm(chain("abc")).estimated
     cache.call(chain("abc"), 3 * BLOCK)
     assert not cache.warm(chain("abc")).estimated
+
+
+def test_what_is_held_is_what_has_not_expired():
+    cache = timed()
+    cache.began(chain("abc"))
+    cache.clock.wait(8)
+    cache.began(chain("abxy"))
+    assert cache.ledger.held_tokens("t") == 5 * BLOCK
+    cache.clock.wait(5)
+    assert cache.ledger.held_tokens("t") == 4 * BLOCK

@@ -7,6 +7,7 @@ import orjson
 import pytest
 
 from cascade.backends.scripted import Script
+from cascade.quote import Quote, Shared
 from cascade.types import Budget, Usage
 from serving import present
 from serving.explain import explained, explanation
@@ -62,6 +63,10 @@ def test_every_attempt_says_why_it_was_made_and_what_came_of_it():
         "usage_estimated": False,
         "cold_premium_usd": "0.000001",
         "quoted_usd": "0.000002",
+        "credit_usd": "0",
+        "decision_price_usd": "0.000002",
+        "warm_tokens": 0,
+        "cold_tokens": 0,
         "expected_seconds": None,
         "seconds": 0.2,
         "first_token_seconds": 0.05,
@@ -78,6 +83,27 @@ def test_every_attempt_says_why_it_was_made_and_what_came_of_it():
     assert (judge["kind"], judge["score"], judge["tokens"]) == ("judge", 0.412, None)
     assert (large["tier"], large["outcome"]) == ("large", "accepted")
     assert large["reason"] == "logprob gives small's answer 0.412, which is below 0.700"
+
+
+def test_the_bill_and_the_price_that_was_decided_by_are_two_things():
+    told = Quote(
+        tier="small",
+        warm_tokens=600,
+        cold_tokens=400,
+        dollars=Decimal("0.001"),
+        shared=Shared(premium=0.0009, cold=0.0003, credit=0.0001 / 3),
+    )
+    call = explanation(result(attempts=(attempt(quote=told),)))["attempts"][0]
+    assert (call["warm_tokens"], call["cold_tokens"]) == (600, 400)
+    assert (call["quoted_usd"], call["credit_usd"]) == ("0.001", "0.000033333333")
+    assert call["decision_price_usd"] == "0.000966666667"
+
+
+@pytest.mark.parametrize("quote", [None, Quote(tier="small")])
+def test_a_call_without_a_known_price_was_decided_by_none(quote):
+    call = explanation(result(attempts=(attempt(quote=quote),)))["attempts"][0]
+    for name in ("quoted_usd", "credit_usd", "decision_price_usd"):
+        assert call[name] is None
 
 
 def test_a_failed_attempt_says_how_it_failed():

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cascade.prefix import answer_rendering, message_rendering, rendering, tool_renderings
+from cascade.prefix import (
+    answer_rendering,
+    has_media,
+    message_rendering,
+    rendering,
+    tool_renderings,
+)
 from cascade.prefix.canonical import MEDIUM_BYTES
 from tests import builders
 
@@ -220,3 +226,18 @@ def test_an_answer_adds_what_the_client_sends_back():
 def test_what_no_client_should_send_is_rendered_all_the_same(odd):
     assert message_rendering(odd) == message_rendering(odd)
     assert message_rendering(odd) != message_rendering(user("hi"))
+
+
+@pytest.mark.parametrize(
+    ("message", "found"),
+    [
+        (user("hi"), False),
+        (user([text("hi"), "there", None]), False),
+        ({"role": "user"}, False),
+        (image(), True),
+        (user([{"type": "tool_result", "content": [image()["content"][0]]}]), True),
+        (user([{"type": "input_audio", "input_audio": {"data": "AAAA"}}]), True),
+    ],
+)
+def test_media_are_found_wherever_they_are(message, found):
+    assert has_media(builders.request(messages=[user("first"), message])) is found

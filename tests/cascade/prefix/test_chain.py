@@ -106,6 +106,14 @@ def test_chains_of_different_salts_share_nothing(block):
         assert not {*_cut(mine.elements, 8)} & {*_cut(other.elements, 8)}
 
 
+@given(text=st.binary(max_size=500), more=st.binary(max_size=500), size=st.integers(1, 70))
+def test_a_text_that_was_chained_once_is_chained_for_every_model(text, more, size):
+    once = Chained.of_text(text, tokens_per_byte=1.0, block_bytes=size, salt="acme")
+    anew = Chained.of_text(text, tokens_per_byte=0.3, block_bytes=size, salt="acme")
+    assert once.at(0.3) == anew
+    assert once.at(0.3).with_text(more) == anew.with_text(more)
+
+
 def test_chains_that_were_made_in_different_ways_share_nothing():
     data = array("I", range(64)).tobytes()
     text = chain_of_text(data, tokens_per_byte=0.25, block_bytes=64)
@@ -127,6 +135,7 @@ def test_chains_that_were_made_in_different_ways_share_nothing():
         (lambda: chain_of_text(b"x", tokens_per_byte=1.0, block_bytes=0), "block_bytes is 0"),
         (lambda: Chained.of_ids([1], block=2).with_text(b"x"), "goes on with ids"),
         (lambda: Chained.of_text(b"x", tokens_per_byte=1.0).with_ids([1]), "goes on with text"),
+        (lambda: Chained.of_ids([1], block=2).at(0.5), "as many as they are"),
     ],
 )
 def test_what_makes_no_chain_is_refused_by_name(make, message):

@@ -1,0 +1,1 @@
+"""Whether real servers read from their caches what the ledger said they would."""
