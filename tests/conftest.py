@@ -1,7 +1,15 @@
-"""No test opens a socket beyond this machine. Downloads of models run in processes of their own."""
+"""No test opens a socket beyond this machine. Downloads of models run in processes of their own.
+
+And no example of a property is timed: a machine that is busy says nothing about the code.
+"""
 
 import ipaddress
 import sys
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 def _refuse_the_network(event: str, arguments: tuple[object, ...]) -> None:
