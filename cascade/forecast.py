@@ -197,7 +197,11 @@ class Forecast:
         await asyncio.gather(*self._counting, return_exceptions=True)
 
     async def _keep(self, prompt: Prompt, answer: Completion, replica: str | None) -> None:
-        """What the cache holds of a prompt and its answers."""
+        """What the cache holds of a prompt and its answers; of an API's, only what was asked."""
+        cache = self._tiers[prompt.tier].cache
+        if cache is not None and cache.kind == "ttl":
+            self.ledger.ended(prompt.tier, prompt.chain, prompt=prompt.chain, replica=replica)
+            return
         for one in answer.each():
             chain = await answered(prompt, self._tiers[prompt.tier], one)
             self.ledger.ended(

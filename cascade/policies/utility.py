@@ -150,7 +150,9 @@ class UtilityPolicy:
             if quote.price is None:
                 unpriced.append(Candidate(name, mean, waiting, judging))
             else:
-                candidates.append(Candidate(name, mean, quote.price + waiting, judging))
+                # Warming may be worth more than the call costs; nobody is asked for that alone.
+                price = max(0.0, quote.price) + waiting
+                candidates.append(Candidate(name, mean, price, judging))
         return candidates or unpriced
 
     def _begin(self, request: ChatRequest, beliefs: Beliefs, turn: _Turn) -> Plan:
@@ -219,8 +221,11 @@ class UtilityPolicy:
     def _may(self, turn: _Turn, choice: Choice) -> bool:
         """Whether it can give the client what it wants, or at least more than is in hand."""
         mean = choice.candidate.mean
-        if choice.judged or mean >= turn.wanted:
+        if choice.judged:
             return True
+        if mean >= turn.wanted:
+            # Taken unseen it is the answer that is given: never a lesser one than is in hand.
+            return mean >= turn.best
         # What is believed too little is not taken unseen where somebody can judge it.
         return choice.candidate.judging is None and mean >= turn.best
 

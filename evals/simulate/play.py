@@ -77,6 +77,7 @@ class Player:
         self._regime = regime
         self.traffic = Traffic(clock=self._clock)
         self._ledger = Ledger(lineup.caches, clock=self._clock)
+        self._timed = {name: cache.kind == "ttl" for name, cache in lineup.caches.items()}
         self._tiers = {
             name: ModelTier(
                 name=name, backend=ScriptedBackend(), prices=card, cache=lineup.caches[name]
@@ -114,7 +115,9 @@ class Player:
             _pay(bill, outcome)
         for tier in called:
             self._ledger.began(tier, turn.chain)
-            self._ledger.ended(tier, turn.whole)
+            # An API keeps what it was asked; a server of one's own what it answered, too.
+            timed = self._timed[tier]
+            self._ledger.ended(tier, turn.chain if timed else turn.whole)
         answered = called[accepted]
         wants = {name: 1.0 if name in called else 0.0 for name in self._tiers}
         wants |= {name: wanted(seen[name], lead) for name, lead in leads.items()}

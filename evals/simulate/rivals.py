@@ -117,8 +117,8 @@ class MixPolicy:
         return Plan(steps=[Step(tier=self._tiers[place])])
 
 
-THRESHOLDS = (0.3, 0.45, 0.6, 0.7, 0.8, 0.88, 0.94)
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+THRESHOLDS = (0.3, 0.4, 0.5, 0.58, 0.66, 0.74, 0.8, 0.86, 0.91, 0.95)
+SHARES = (0.0, 0.12, 0.25, 0.37, 0.5, 0.62, 0.75, 0.87, 0.95, 1.0)
 
 Made = Callable[[Sequence[str], float], RoutingPolicy]
 

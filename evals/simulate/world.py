@@ -188,15 +188,19 @@ def lineups(ttl: float = TTL) -> list[Lineup]:
     """Three trios of published prices, and a pair that somebody serves on their own machines.
 
     Args:
-        ttl: seconds for which the trios' caches keep a prefix after its last use.
+        ttl: seconds for which the trios' caches keep a prefix after its last use; that of the newer
+            OpenAI models six times as long, as their provider says.
     """
     return [
         _api("haiku-sonnet-opus", ("claude-haiku-4-5", "claude-sonnet-5", "claude-opus-5"), ttl),
-        _api("luna-terra-sol", ("gpt-5.6-luna", "gpt-5.6-terra", "gpt-5.6-sol"), ttl),
+        _api("luna-terra-sol", ("gpt-5.6-luna", "gpt-5.6-terra", "gpt-5.6-sol"), LONGER * ttl),
         _api("5-mini-5.4-5.5", ("gpt-5-mini", "gpt-5.4", "gpt-5.5"), ttl),
         _own(),
     ]
 
+
+LONGER = 6.0
+"""Half an hour is promised for models from GPT-5.6 on, five minutes for the others."""
 
 _MINIMUM = {"claude-haiku-4-5": 4096, "claude-sonnet-5": 1024, "claude-opus-5": 512}
 _TRIO = (0.4, 1.3, 2.1)

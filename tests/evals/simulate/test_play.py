@@ -28,7 +28,7 @@ def test_the_first_turn_is_written_and_the_next_one_reads_it():
     rates = API.cards["claude-opus-5"].rates
     written = min(rates.cache_write.values())
     answer = OUTPUT_TOKENS * rates.output
-    warm = (first.prompt + OUTPUT_TOKENS) // 64 * 64
+    warm = first.prompt // 64 * 64
     bills = [
         first.prompt * written + answer,
         warm * rates.cache_read + (second.prompt - warm) * written + answer,
