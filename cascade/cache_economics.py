@@ -9,6 +9,10 @@ GB is 10^9 bytes and GiB 2^30; everything here is in bytes, seconds and tokens.
 import math
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Final
+
+LONGEST_PREFIX: Final = 10**9
+"""Tokens; no model reads a prompt that is nearly so long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +187,9 @@ def offload_pays(shape: ModelShape, machine: Machine, link: Link, *, tokens: int
 
 
 def shortest_offload(shape: ModelShape, machine: Machine, link: Link) -> int | None:
-    """Tokens of the shortest prefix that is back faster than it is computed; None for none.
+    """Tokens of the shortest prefix that is back faster than it is computed.
+
+    None for none, and where it would have more than LONGEST_PREFIX tokens.
 
     Computing takes a n^2 + b n seconds, bringing back c n + latency; they meet at the larger root
     of a n^2 + (b - c) n - latency. Without latency, and where a token is fetched faster than it is
@@ -200,6 +206,8 @@ def shortest_offload(shape: ModelShape, machine: Machine, link: Link) -> int | N
         meets = 2 * link.latency_seconds / (gained + root)
     else:
         meets = (root - gained) / (2 * attention)
+    if not meets <= LONGEST_PREFIX:
+        return None
     shortest = max(1, math.floor(meets))
     while not offload_pays(shape, machine, link, tokens=shortest):
         shortest += 1

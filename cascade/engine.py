@@ -134,7 +134,8 @@ class CascadeEngine:
 
     def _over(self, run: Run) -> None:
         if run.reading is not None:
-            self.forecast.over(run.request, run.reading, run.attempts, run.led)
+            given = run.completion.tier if run.completion else ""
+            self.forecast.over(run.request, run.reading, run.attempts, run.led, answered=given)
 
     @staticmethod
     def _decide(run: Run) -> Plan:
@@ -203,7 +204,7 @@ class CascadeEngine:
                     waiting = call.first_token_seconds is None
                     pieces = call.take(chunk)
                     if waiting and call.first_token_seconds is not None:
-                        self.forecast.began(run.prompt, chunk.replica)
+                        self.forecast.began(run.request, run.prompt, chunk.replica)
                     for choices in pieces:
                         yield run.release(tier, chunk, choices)
                     if look is not None and (said := await _said(look, chunk)) is not None:

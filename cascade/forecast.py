@@ -22,7 +22,7 @@ from cascade.sight import Seen, Sight
 from cascade.tiers import ModelTier
 from cascade.tiers.requirements import answer_limit
 from cascade.traffic import Traffic, Whose
-from cascade.types import Attempt, ChatRequest, Completion, Kind, Outcome, Step
+from cascade.types import Attempt, ChatRequest, Completion, Kind, Step
 
 OUTPUT_TOKENS: Final = 256
 """What an answer is taken to have before any came."""
@@ -60,6 +60,7 @@ class Forecast:
         self._reader = Reader(key=key)
         self._outputs = Averages()
         self._judging = Averages()
+        self._judging_seconds = Averages()
         self._counting: dict[asyncio.Task[None], tuple[str, str, str]] = {}
         self._open: dict[str, Reading] = {}
         for name in caches:
@@ -102,8 +103,13 @@ class Forecast:
         for name, prompt in reading.prompts.items():
             expected = self._expected(request, prompt)
             made = quote(self._tiers[name], expected, self.traffic, whose)
-            cost = self._judging.of((name, judges.get(name)), 0.0)
-            yield self.pace.expect(replace(made, judge_dollars=Decimal(cost)))
+            key = (name, judges.get(name))
+            judged = replace(
+                made,
+                judge_dollars=Decimal(self._judging.of(key, 0.0)),
+                judge_seconds=self._judging_seconds.of(key, 0.0),
+            )
+            yield self.pace.expect(judged)
 
     def _expected(self, request: ChatRequest, prompt: Prompt) -> Expected:
         name = prompt.tier
@@ -113,7 +119,7 @@ class Forecast:
             prompt=prompt.chain.tokens,
             stable=prompt.stable_tokens,
             output=n * min(output, answer_limit(request) or output),
-            warm=self.ledger.warm(name, prompt.chain),
+            warm=self.ledger.warm(name, prompt.chain, call=request.id),
             shared_age=self.ledger.age_seconds(name, prompt.chain.first(prompt.stable_tokens)),
             lifetime=self.ledger.residence_seconds(name),
             minimum=cache.minimum_tokens if cache else 0,
@@ -139,10 +145,10 @@ class Forecast:
             ),
         )
 
-    def began(self, prompt: Prompt, replica: str | None) -> None:
+    def began(self, request: ChatRequest, prompt: Prompt, replica: str | None) -> None:
         """The first piece of an answer came."""
         known = replica if self._tiers[prompt.tier].replicated else None
-        self.ledger.began(prompt.tier, prompt.chain, replica=known)
+        self.ledger.began(prompt.tier, prompt.chain, replica=known, call=request.id)
 
     def ended(self, request: ChatRequest, prompt: Prompt, attempt: Attempt) -> None:
         """A tier gave a whole answer."""
@@ -151,7 +157,9 @@ class Forecast:
         if answer is None:
             return
         usage, replica = answer.usage, self._replica(answer)
-        self.ledger.reported(prompt.tier, prompt.chain, usage.cache_read, replica=replica)
+        self.ledger.reported(
+            prompt.tier, prompt.chain, usage.cache_read, replica=replica, call=request.id
+        )
         self._reader.learn(prompt, usage)
         if usage.output is not None:
             each = (usage.output + (usage.reasoning or 0)) / len(answer.choices)
@@ -161,10 +169,13 @@ class Forecast:
         task.add_done_callback(self._counting.pop)
 
     def judged(self, attempt: Attempt) -> None:
-        """A judge was asked; what that cost is what it is expected to cost the next time."""
-        if attempt.kind is Kind.JUDGE and attempt.cost is not None:
-            step = attempt.step
-            self._judging.observe((step.tier, step.judge), float(attempt.cost.total))
+        """A judge was asked; what that cost and took is what is expected the next time."""
+        if attempt.kind is not Kind.JUDGE:
+            return
+        key = (attempt.step.tier, attempt.step.judge)
+        self._judging_seconds.observe(key, attempt.seconds)
+        if attempt.cost is not None:
+            self._judging.observe(key, float(attempt.cost.total))
 
     def over(
         self,
@@ -172,6 +183,8 @@ class Forecast:
         reading: Reading,
         attempts: Sequence[Attempt],
         led: Mapping[str, tuple[Quote, float]],
+        *,
+        answered: str = "",
     ) -> None:
         """A turn is over.
 
@@ -181,14 +194,14 @@ class Forecast:
             attempts: all that were made for it.
             led: the quotes of its tiers and by how many dollars they led, where the policy weighs
                 dollars; otherwise it is taken to have wanted what it called, at any price.
+            answered: the tier whose answer was given; empty when there was none.
         """
         self._open.pop(request.id, None)
         calls = [a for a in attempts if a.kind is Kind.ANSWER and a.completion is not None]
         called = {a.step.tier for a in calls}
         wants = {tier: 1.0 if tier in called else 0.0 for tier in reading.prompts}
         wants |= {tier: wanted(*each) for tier, each in led.items()}
-        taken = [a.step.tier for a in calls if a.outcome is Outcome.ACCEPTED]
-        self.traffic.ended(_whose(request, reading), wants, taken[-1] if taken else "")
+        self.traffic.ended(_whose(request, reading), wants, answered)
 
     async def aclose(self) -> None:
         """Count no longer what answers left in the caches: the servers that do it are going."""

@@ -37,11 +37,13 @@ class PriceCard:
         rates: of ordinary prompts.
         long_prompt_rates: (prompt tokens, rates): a prompt longer than that is priced as a whole at
             those rates; ascending.
+        kept_for: the time to live for which prompts are written to the cache; None: the cheapest.
         source: where the rates are from, with its version; None when they were stated by hand.
     """
 
     rates: Rates
     long_prompt_rates: Sequence[tuple[int, Rates]] = ()
+    kept_for: str | None = None
     source: str | None = None
 
     @classmethod
@@ -105,11 +107,11 @@ class PriceCard:
         Args:
             warm: tokens that are read from the cache.
             cold: tokens that are written to it, or only computed where the card has no writes.
-            write_ttl: how long what is written shall be kept; None takes the cheapest.
+            write_ttl: how long what is written shall be kept; None takes `written_for`.
         """
         prompt = warm + cold
         read = _dollars(warm, self.rates_for(prompt).cache_read)
-        computed = _dollars(cold, _written(self.rates_for(prompt), write_ttl))
+        computed = _dollars(cold, self._written(prompt, write_ttl))
         return None if read is None or computed is None else read + computed
 
     def read_rate(self, prompt: int = 0) -> Decimal | None:
@@ -122,7 +124,19 @@ class PriceCard:
         The rate of writing it for that time, by default the cheapest; where the card has no writes,
         that of computing it.
         """
-        return _dollars(1, _written(self.rates_for(prompt), ttl))
+        return _dollars(1, self._written(prompt, ttl))
+
+    def written_for(self, prompt: int) -> str | None:
+        """The time to live that such a long prompt is written for; None: writes have no price."""
+        writes = self.rates_for(prompt).cache_write
+        if self.kept_for in writes:
+            return self.kept_for
+        return min(writes, key=lambda ttl: writes[ttl]) if writes else None
+
+    def _written(self, prompt: int, ttl: str | None) -> Decimal | None:
+        """The rate of a prompt token that was not in the cache and is afterwards."""
+        rates, ttl = self.rates_for(prompt), ttl or self.written_for(prompt)
+        return rates.cache_write.get(ttl) if ttl and rates.cache_write else rates.input
 
     def rates_for(self, prompt_tokens: int) -> Rates:
         """The rates of a prompt of that length, cached tokens included."""
@@ -131,13 +145,6 @@ class PriceCard:
             if prompt_tokens > above:
                 chosen = rates
         return chosen
-
-
-def _written(rates: Rates, ttl: str | None) -> Decimal | None:
-    """The rate of a prompt token that was not in the cache and is afterwards."""
-    if not rates.cache_write:
-        return rates.input
-    return min(rates.cache_write.values()) if ttl is None else rates.cache_write.get(ttl)
 
 
 def _dollars(tokens: int, rate: Decimal | None) -> Decimal | None:

@@ -36,6 +36,7 @@ class Quote:
         cold_premium: dollars more than if the whole prompt were warm.
         shared: the part of the prompt that other conversations share.
         judge_dollars: what judging the answer is expected to cost.
+        judge_seconds: what judging it is expected to take.
         seconds: expected time to the full answer.
         estimated: the warm tokens rest on calls whose cached tokens were not reported.
     """
@@ -49,6 +50,7 @@ class Quote:
     cold_premium: Decimal | None = None
     shared: Shared = NOTHING
     judge_dollars: Decimal = Decimal(0)
+    judge_seconds: float = 0.0
     seconds: float | None = None
     estimated: bool = False
 

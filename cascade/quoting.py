@@ -83,8 +83,7 @@ def quote(tier: ModelTier, expected: Expected, traffic: Traffic, whose: Whose) -
 
 def _usage(card: PriceCard, warm: int, cold: int, output: int, *, caches: bool) -> Usage:
     """What the call will report: what is not read is written, where writing has a price."""
-    writes = card.rates_for(warm + cold).cache_write if caches else None
-    ttl = min(writes, key=lambda each: writes[each]) if writes else None
+    ttl = card.written_for(warm + cold) if caches else None
     if ttl is None:
         return Usage(input=cold, cache_read=warm, output=output)
     return Usage(input=0, cache_read=warm, cache_write={ttl: cold}, output=output)

@@ -26,8 +26,8 @@ from cascade.tiers import ModelTier
 from cascade.tiers.bound import stripped
 from cascade.types import ChatRequest, Completion, Usage
 
-STABLE: Final = frozenset({"tools", "system", "pack"})
-"""Segments that come before the conversation."""
+STABLE: Final = frozenset({"tools", "system"})
+"""Segments that conversations share; documents that were retrieved for one are that one's own."""
 
 CUT_OFF = "length"
 """Why an answer ended that would have gone on."""
@@ -115,7 +115,8 @@ class Reader:
     ) -> Reading:
         """What is read, given each tier's ids, or else its tokens per byte."""
         sizes = self._fingerprints.of(request, tokens_per_byte=1.0)
-        stable_share = min(1.0, sizes.stable_tokens / max(1, len(text)))
+        stable = sum(s.tokens for s in sizes.segments if s.name in STABLE)
+        stable_share = min(1.0, stable / max(1, len(text)))
         rendered_bytes = 0 if has_media(request) else len(text)
         texts = {request.tenant: Chained.of_text(text, tokens_per_byte=1.0, salt=request.tenant)}
         prompts = {
@@ -173,6 +174,8 @@ async def answered(prompt: Prompt, tier: ModelTier, completion: Completion) -> C
         return prompt.chained.with_text(answer_rendering(completion)).chain
     if tier.tokenizer is None or completion.tool_calls or not completion.text:
         return None
+    if completion.usage.reasoning or "reasoning_content" in completion.choices[0].extra:
+        return None  # what it thought stands before the answer, and does not come back
     ids = _written(completion) or await tier.tokenizer.text_ids(completion.text)
     if ids is None:
         return None

@@ -18,7 +18,7 @@ assumption that every turn wants every tier.
 
 What a conversation alone would read again is left out. In simulation, crediting it by the chance
 that the conversation goes back to the tier in time made most kinds of traffic dearer at the same
-quality: it binds conversations to large models (docs/cache-routing.md).
+quality: it binds conversations to large models (docs/decisions/008).
 """
 
 import math

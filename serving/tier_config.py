@@ -219,7 +219,6 @@ class Breakpoints(Strict):
     """How long what is marked for Anthropic's cache is kept after its last use."""
 
     ttl: Literal["5m", "1h"] = "5m"
-    history_ttl: Literal["5m", "1h"] = "5m"
 
 
 class CacheKeys(Strict):

@@ -64,7 +64,7 @@ def build_tier(name: str, entry: cfg.Tier, address: Mapping[str, str] | None) ->
         else server()
     )
     with at(f"{where}.price"):
-        prices = _card(entry)
+        prices = _written_as_marked(_card(entry), entry)
     with at(where):
         warmed = keeping_warm(_retrying(asked.backend, entry), entry, cache)
     return ModelTier(
@@ -174,6 +174,13 @@ def _card(entry: cfg.Tier) -> PriceCard | None:
     return PriceCard(
         rates=_rates(price), long_prompt_rates=[(rates.above, _rates(rates)) for rates in longer]
     )
+
+
+def _written_as_marked(card: PriceCard | None, entry: cfg.Tier) -> PriceCard | None:
+    """The card, which says for how long prompts are written where the tier's marks say so."""
+    if card is None or entry.breakpoints is None:
+        return card
+    return replace(card, kept_for=entry.breakpoints.ttl)
 
 
 def _rates(price: cfg.TokenPrice | cfg.LongPrompt) -> Rates:

@@ -94,7 +94,8 @@ def card_from(prices: Mapping[str, Entry], model: str, *, source: str | None = N
         ConfigError: no such model, or no price that a card can hold.
     """
     entry = _entry(prices, model)
-    rates = _rates(entry)
+    anthropics = entry.get("litellm_provider") in _ANTHROPIC or "claude" in model
+    rates = _rates(entry, anthropics=anthropics)
     if rates.input is None or rates.output is None:
         raise _unpriced(model, "has no price by token")
     for name, what in _APART.items():
@@ -102,7 +103,7 @@ def card_from(prices: Mapping[str, Entry], model: str, *, source: str | None = N
             raise _unpriced(model, f"prices {what} apart, which a price card cannot")
     if entry.get("supports_prompt_caching") and rates.cache_read is None:
         raise _unpriced(model, "says that the model caches, and has no price for cache reads")
-    longer = sorted(_long(entry), key=lambda tier: tier[0])
+    longer = sorted(_long(entry, anthropics=anthropics), key=lambda tier: tier[0])
     return PriceCard(rates=rates, long_prompt_rates=longer, source=source)
 
 
@@ -139,10 +140,12 @@ def _entry(prices: Mapping[str, Entry], model: str) -> Entry:
     return entry
 
 
-def _rates(entry: Entry, suffix: str = "") -> Rates:
+def _rates(entry: Entry, suffix: str = "", *, anthropics: bool) -> Rates:
     fresh = _rate(entry, f"{_INPUT}{suffix}")
     write = _rate(entry, f"{_WRITE}{suffix}")
-    by_ttl = {ANTHROPIC_TTL: write, UNSTATED_TTL: write}
+    # Only the writes of Anthropic's models are reported by how long they are kept.
+    by_ttl = {ANTHROPIC_TTL: write} if anthropics else {}
+    by_ttl[UNSTATED_TTL] = write
     by_ttl["1h"] = _rate(entry, f"{_WRITE}{_HOUR}{suffix}")
     by_ttl["12h"] = _rate(entry, f"{_WRITE}{_HALF_DAY}{suffix}")
     return Rates(
@@ -154,10 +157,11 @@ def _rates(entry: Entry, suffix: str = "") -> Rates:
     )
 
 
-def _long(entry: Entry) -> Iterator[tuple[int, Rates]]:
+def _long(entry: Entry, *, anthropics: bool) -> Iterator[tuple[int, Rates]]:
     for name in entry:
         if (match := _LONG.fullmatch(name)) is not None and entry[name]:
-            yield 1000 * int(match[1]), _rates(entry, name.removeprefix(_INPUT))
+            rates = _rates(entry, name.removeprefix(_INPUT), anthropics=anthropics)
+            yield 1000 * int(match[1]), rates
 
 
 def _rate(entry: Entry, name: str) -> Decimal | None:

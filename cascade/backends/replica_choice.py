@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
-from cascade.backends.replica_shares import Popularity, Shares
+from cascade.backends.replica_shares import Among, Popularity, Shares
 
 RuleName = Literal[
     "round_robin", "random", "session", "prefix_hash", "cache_aware", "balanced_cache"
@@ -168,7 +168,7 @@ class BalancedCache:
     reads_caches = True
 
     def __init__(self) -> None:
-        self._shares: Shares | None = None
+        self._shares = Shares()
         self._traffic = Popularity()
 
     def choose(self, prompt: Prompt, candidates: Sequence[Candidate]) -> Candidate:
@@ -177,7 +177,7 @@ class BalancedCache:
         # A conversation under way is asked for by nobody else, however common its beginning is.
         asked = prompt.prefix if best <= prompt.prefix_tokens else prompt.session
         traffic = self._traffic.count(asked)
-        shares = self._shares_of(candidates)
+        shares = self._shares.among([each.name for each in candidates])
         if best < HIT * prompt.tokens or best == 0:
             chosen = _emptiest(candidates, shares)
         else:
@@ -185,17 +185,9 @@ class BalancedCache:
         shares.count(chosen.name)
         return chosen
 
-    def _shares_of(self, candidates: Sequence[Candidate]) -> Shares:
-        # Who comes back after an outage is not to make up for what it missed: with each change of
-        # the servers all begin anew at even shares.
-        names = [each.name for each in candidates]
-        if self._shares is None or self._shares.names != names:
-            self._shares = Shares(names)
-        return self._shares
-
 
 def _holder(
-    prompt: Prompt, candidates: Sequence[Candidate], shares: Shares, *, copied: bool
+    prompt: Prompt, candidates: Sequence[Candidate], shares: Among, *, copied: bool
 ) -> Candidate:
     """The holder to ask; or, to be copied to, a server that has time for it."""
     enough = HOLDS * max(each.warm_tokens for each in candidates)
@@ -219,7 +211,7 @@ def _crowded(preferred: Candidate, other: Candidate) -> bool:
     return above > MORE_IN_FLIGHT and preferred.in_flight > TWICE * other.in_flight
 
 
-def _emptiest(candidates: Sequence[Candidate], shares: Shares) -> Candidate:
+def _emptiest(candidates: Sequence[Candidate], shares: Among) -> Candidate:
     """Who has the least to compute, and drops the oldest."""
 
     def cost(each: Candidate) -> tuple[int, float, float]:

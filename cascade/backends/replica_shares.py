@@ -17,24 +17,45 @@ _KEEP = math.exp(-1 / REQUESTS)
 class Shares:
     """Shares of the requests that each of a few servers got; even to begin with.
 
-    Args:
-        names: the servers.
+    A server that cannot be asked keeps its share until it can: a request that another takes in its
+    place leaves no debt, and after an outage it has nothing to make up for.
     """
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = names
-        self._weights = dict.fromkeys(names, REQUESTS / len(names))
+    def __init__(self) -> None:
+        self._weights: dict[str, float] = {}
+
+    def among(self, names: Sequence[str]) -> "Among":
+        """The shares of those servers that can be asked now, of which there is at least one."""
+        weights = self._weights
+        even = sum(weights.values()) / len(weights) if weights else REQUESTS / len(names)
+        for name in names:
+            weights.setdefault(name, even)
+        return Among(weights, names)
+
+
+class Among:
+    """Shares among some of the servers; see Shares.
+
+    Args:
+        weights: of all servers; these change.
+        names: those among which a share is fair.
+    """
+
+    def __init__(self, weights: dict[str, float], names: Sequence[str]) -> None:
+        self._weights = weights
+        self._names = names
 
     def count(self, name: str) -> None:
         """One more request for it."""
-        for each in self._weights:
+        for each in self._names:
             self._weights[each] *= _KEEP
-        self._weights[name] += 1.0
+        # Their sum stays what it is beside those that cannot be asked.
+        self._weights[name] += len(self._names) / len(self._weights)
 
     def over_fair(self, name: str) -> float:
         """Its share over an even one: 1 is fair."""
         weights = self._weights
-        return weights[name] * len(weights) / sum(weights.values())
+        return weights[name] * len(self._names) / sum(weights[each] for each in self._names)
 
 
 class Popularity:

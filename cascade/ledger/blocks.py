@@ -40,10 +40,10 @@ class BlockCache:
         age = max(now - held.last, 0.0)
         return Warm(tokens=tokens, age_seconds=age, estimated=held.estimated)
 
-    def began(self, chain: Chain, now: float) -> None:
+    def began(self, chain: Chain, now: float, call: str = "") -> None:
         """From now on the prompt is in the cache."""
         if self._measure.keeps(chain):
-            self._begun.keep(chain, self._tree.use(chain, now))
+            self._begun.keep(chain, self._tree.use(chain, now), call)
             self._evict(chain.block, now)
 
     def ended(self, chain: Chain, now: float, prompt: Chain | None = None) -> None:
@@ -54,13 +54,15 @@ class BlockCache:
             self._tree.use(chain, now)
             self._evict(chain.block, now)
 
-    def reported(self, chain: Chain, cached_tokens: int | None, asked: float, now: float) -> None:
+    def reported(
+        self, chain: Chain, cached_tokens: int | None, asked: float, now: float, call: str = ""
+    ) -> None:
         """What was read from the cache for a prompt that was sent after `asked`.
 
         If a block is gone, so is all that was last used no later than it: what goes first is the
         least recently used. Where the capacity is not stated, it is learned from that.
         """
-        trail = self._begun.take(chain)
+        trail = self._begun.take(chain, call)
         self._tree.mark(chain, estimated=cached_tokens is None)
         if cached_tokens is None:
             return

@@ -51,7 +51,7 @@ class Cache(Protocol):
     def warm(self, chain: Chain, now: float, /) -> Warm:
         """What of a prompt is warm now."""
 
-    def began(self, chain: Chain, now: float, /) -> None:
+    def began(self, chain: Chain, now: float, call: str = "", /) -> None:
         """From now on the prompt is in the cache."""
 
     def ended(self, chain: Chain, now: float, prompt: Chain | None = None, /) -> None:
@@ -62,7 +62,7 @@ class Cache(Protocol):
         """
 
     def reported(
-        self, chain: Chain, cached_tokens: int | None, asked: float, now: float, /
+        self, chain: Chain, cached_tokens: int | None, asked: float, now: float, call: str = "", /
     ) -> None:
         """What was read from the cache for a prompt that was sent after `asked`."""
 
@@ -80,23 +80,26 @@ class Recent(Generic[Kept]):
     """Something about each of the latest prompts, in bounded memory."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[int, Kept] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, str], Kept] = OrderedDict()
 
-    def keep(self, chain: Chain, value: Kept) -> None:
-        """Remembers a value for the chain instead of what there was; the oldest go."""
-        kept, key = self._kept, _identity(chain)
+    def keep(self, chain: Chain, value: Kept, call: str = "") -> None:
+        """Remembers a value for the chain, and the call if equal prompts may be under way.
+
+        It replaces what there was; the oldest go.
+        """
+        kept, key = self._kept, (_identity(chain), call)
         kept[key] = value
         kept.move_to_end(key)
         if len(kept) > MAX_OPEN:
             kept.popitem(last=False)
 
-    def take(self, chain: Chain) -> Kept | None:
-        """What there is for the chain, which is forgotten thereby."""
-        return self._kept.pop(_identity(chain), None)
+    def take(self, chain: Chain, call: str = "") -> Kept | None:
+        """What there is for the chain and call, which is forgotten thereby."""
+        return self._kept.pop((_identity(chain), call), None)
 
-    def get(self, chain: Chain) -> Kept | None:
-        """What there is for the chain."""
-        return self._kept.get(_identity(chain))
+    def get(self, chain: Chain, call: str = "") -> Kept | None:
+        """What there is for the chain and call."""
+        return self._kept.get((_identity(chain), call))
 
 
 class Measure:

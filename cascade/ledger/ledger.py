@@ -40,13 +40,21 @@ class Ledger:
         self._caches: dict[str, dict[str | None, Cache]] = {tier: {} for tier in cards}
         self._asked: dict[str, Recent[float]] = {tier: Recent() for tier in cards}
 
-    def warm(self, tier: str, chain: Chain, *, replica: str | None = None) -> Warm:
-        """What of a prompt is warm now; without a replica, at the one that holds the most."""
+    def warm(self, tier: str, chain: Chain, *, replica: str | None = None, call: str = "") -> Warm:
+        """What of a prompt is warm now; without a replica, at the one that holds the most.
+
+        Args:
+            tier: whose cache it is.
+            chain: of the prompt.
+            replica: which of its servers.
+            call: tells apart equal prompts that are under way at the same time; the same in `began`
+                and `reported`.
+        """
         caches = self._caches.get(tier)
         if caches is None:
             return COLD
         now = self._latest = max(self._clock(), self._latest)
-        self._asked[tier].keep(chain, now)
+        self._asked[tier].keep(chain, now, call)
         if replica is None:
             found = (each.warm(chain, now) for each in caches.values())
             return max(found, key=_most, default=COLD)
@@ -59,10 +67,10 @@ class Ledger:
         found = (each.warm(chain, now) for each in caches.values())
         return max(found, key=_most, default=COLD).age_seconds
 
-    def began(self, tier: str, chain: Chain, *, replica: str | None = None) -> None:
+    def began(self, tier: str, chain: Chain, *, replica: str | None = None, call: str = "") -> None:
         """The first piece of an answer came: from now on its prompt is in the cache."""
         if (cache := self._cache(tier, replica)) is not None:
-            cache.began(chain, self._later())
+            cache.began(chain, self._later(), call)
 
     def ended(
         self, tier: str, chain: Chain, *, prompt: Chain | None = None, replica: str | None = None
@@ -83,7 +91,13 @@ class Ledger:
             cache.ended(chain, self._later(), prompt)
 
     def reported(
-        self, tier: str, chain: Chain, cached_tokens: int | None, *, replica: str | None = None
+        self,
+        tier: str,
+        chain: Chain,
+        cached_tokens: int | None,
+        *,
+        replica: str | None = None,
+        call: str = "",
     ) -> None:
         """What the upstream says it read from its cache for a prompt; None: it does not say.
 
@@ -91,9 +105,9 @@ class Ledger:
         asked, nobody knows since when it was under way, and less than expected proves nothing.
         """
         if (cache := self._cache(tier, replica)) is not None:
-            asked = self._asked[tier].get(chain)
+            asked = self._asked[tier].get(chain, call)
             sent = -math.inf if asked is None else asked
-            cache.reported(chain, cached_tokens, sent, self._later())
+            cache.reported(chain, cached_tokens, sent, self._later(), call)
 
     def residence_seconds(self, tier: str, *, replica: str | None = None) -> float | None:
         """How long a prefix stays after its last use, as things are; None when not known.

@@ -121,10 +121,10 @@ class SlotCache:
         age = max(now - source.last, 0.0)
         return Warm(tokens=tokens, age_seconds=age, estimated=source.estimated)
 
-    def began(self, chain: Chain, now: float) -> None:
+    def began(self, chain: Chain, now: float, call: str = "") -> None:
         """From now on the prompt is in its slot, and the slot is at work."""
         place = self._place(chain)
-        self._begun.keep(chain, place.found)
+        self._begun.keep(chain, place.found, call)
         self._fill(place, chain, now)
         place.slot.busy = True
 
@@ -142,13 +142,15 @@ class SlotCache:
             slot.certain = len(prompt.elements)
         slot.busy = False
 
-    def reported(self, chain: Chain, cached_tokens: int | None, asked: float, _now: float) -> None:
+    def reported(
+        self, chain: Chain, cached_tokens: int | None, asked: float, _now: float, call: str = ""
+    ) -> None:
         """What was read from the cache for a prompt that was sent after `asked`.
 
         If what was expected is gone, so is what was last used before it: the server overwrites
         what is the least recently used.
         """
-        begun = self._begun.take(chain)
+        begun = self._begun.take(chain, call)
         self._mark(chain, estimated=cached_tokens is None)
         if cached_tokens is None:
             return

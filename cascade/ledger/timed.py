@@ -41,10 +41,10 @@ class TimedCache:
         age = max(now - held.last, 0.0)
         return Warm(tokens=tokens, age_seconds=age, estimated=held.estimated)
 
-    def began(self, chain: Chain, now: float) -> None:
+    def began(self, chain: Chain, now: float, call: str = "") -> None:
         """From now on the prompt is in the cache."""
         if self._measure.keeps(chain):
-            self._begun.keep(chain, self._alive(self._tree.use(chain, now), now))
+            self._begun.keep(chain, self._alive(self._tree.use(chain, now), now), call)
             self._bound(chain.block, now)
 
     def ended(self, chain: Chain, now: float, _prompt: Chain | None = None) -> None:
@@ -53,9 +53,11 @@ class TimedCache:
             self._tree.use(chain, now)
             self._bound(chain.block, now)
 
-    def reported(self, chain: Chain, cached_tokens: int | None, asked: float, now: float) -> None:
+    def reported(
+        self, chain: Chain, cached_tokens: int | None, asked: float, now: float, call: str = ""
+    ) -> None:
         """What was read from the cache for a prompt that was sent after `asked`."""
-        trail = self._begun.take(chain)
+        trail = self._begun.take(chain, call)
         self._tree.mark(chain, estimated=cached_tokens is None)
         if cached_tokens is None:
             return

@@ -24,6 +24,8 @@ from cascade.posterior import PRIOR
 from cascade.quote import Quote
 from cascade.types import Attempt, Beliefs, ChatRequest, Kind, Plan, Step
 
+_RESULTS: Final = frozenset({"tool", "function"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
@@ -146,7 +148,7 @@ class UtilityPolicy:
             quote, judge = quotes[name], self._options[name].judge
             mean = _believed(beliefs, name)
             waiting = self._second_usd * (quote.seconds or 0.0)
-            judging = None if judge is None else float(quote.judge_dollars)
+            judging = None if judge is None else self._judging(quote)
             if quote.price is None:
                 unpriced.append(Candidate(name, mean, waiting, judging))
             else:
@@ -154,6 +156,10 @@ class UtilityPolicy:
                 price = max(0.0, quote.price) + waiting
                 candidates.append(Candidate(name, mean, price, judging))
         return candidates or unpriced
+
+    def _judging(self, quote: Quote) -> float:
+        """What it costs to judge an answer, and to wait for that."""
+        return float(quote.judge_dollars) + self._second_usd * quote.judge_seconds
 
     def _begin(self, request: ChatRequest, beliefs: Beliefs, turn: _Turn) -> Plan:
         tier, why = self._bound(request, beliefs)
@@ -320,8 +326,13 @@ def _last_resort(calls: Sequence[Attempt], said: str, threshold: float | None) -
 
 
 def _in_tool_loop(request: ChatRequest) -> bool:
-    """Whether the model waits for the result of a tool that it called."""
-    return bool(request.messages) and request.messages[-1].get("role") == "tool"
+    """Whether the model waits for the result of a tool that it called.
+
+    Agents put reminders of their own behind a result: what counts is whether it was answered.
+    """
+    roles = [message.get("role") for message in request.messages]
+    since = next((i for i in reversed(range(len(roles))) if roles[i] == "assistant"), 0)
+    return any(role in _RESULTS for role in roles[since:])
 
 
 def _options(tiers: Sequence[Option | Mapping[str, Any]]) -> dict[str, Option]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, Final, Literal
 
-from cascade.errors import ConfigError
 from cascade.tiers.stable import BYTES_PER_TOKEN, is_system, leading, size
 from cascade.types import ChatRequest, Json
 
@@ -36,33 +35,26 @@ class Breakpoints:
 
     Attributes:
         minimum_tokens: a shorter prefix is not marked, since the model would not keep it.
-        ttl: how long tools and system prompt are kept after their last use.
-        history_ttl: how long the conversation is; not longer than `ttl`.
+        ttl: how long what is marked is kept after its last use. There is one for all marks, since
+            a price card quotes all that is written at one rate.
         bytes_per_token: what lengths are estimated with. Where it is too low for a text, a prefix
             just below the minimum is marked, which costs nothing.
     """
 
     minimum_tokens: int = 0
     ttl: Ttl = "5m"
-    history_ttl: Ttl = "5m"
     bytes_per_token: float = BYTES_PER_TOKEN
-
-    def __post_init__(self) -> None:
-        if (self.ttl, self.history_ttl) == ("5m", "1h"):
-            raise ConfigError(
-                "the API refuses a mark of 1h after one of 5m: history_ttl must not be the longer",
-                param="history_ttl",
-            )
 
 
 def marked(request: ChatRequest, rule: Breakpoints) -> ChatRequest:
     """The request with marks; the same object when there is no place or no room for any.
 
-    Marks go, as far as there is room, to the end of the system prompt, the end of the history, the
-    last tool, and where the history ended in the request before this one: the provider looks back
-    twenty blocks from a mark, and a turn can be longer. The history ends before a new ask, and with
-    tool results, after which the next request goes on. What the client marked stays and counts, and
-    its lifetimes are what ours are fitted to.
+    Marks go, as far as there is room, to the end of the system prompt, the last message, the end
+    of the history, the last tool, and where the request before this one ended: the provider looks
+    back twenty blocks from a mark, and a turn can be longer. What is not marked now is paid for in
+    full now, and written a turn later, so the new ask is marked as well. The history ends before
+    it; with tool results there is no new ask. What the client marked stays and counts, and its
+    lifetimes are what ours are fitted to.
 
     Args:
         request: as it goes to the model; it is not changed.
@@ -102,12 +94,12 @@ def _wanted(tools: Sequence[Json], messages: Sequence[Json]) -> Iterator[_Place]
     """Where marks are wanted and possible, the most useful first."""
     begin = leading(messages)
     yield from _last(_SYSTEM, messages[:begin])
+    yield from _last(_MESSAGES, messages)
     yield from _last(_MESSAGES, messages[: _history(messages)])
     for index in [i for i, tool in enumerate(tools) if _takes(tool)][-1:]:
         yield _TOOLS, index
     answers = (i for i in reversed(range(len(messages))) if messages[i].get("role") == "assistant")
-    before = messages[: next(answers, 0)]
-    yield from _last(_MESSAGES, before[: _history(before)])
+    yield from _last(_MESSAGES, messages[: next(answers, 0)])
 
 
 def _history(messages: Sequence[Json]) -> int:
@@ -145,7 +137,7 @@ def _ttl(place: _Place, rule: Breakpoints, theirs: Iterable[tuple[_Place, str]])
         return "1h"
     if any(ttl != "1h" for where, ttl in theirs if where < place):
         return "5m"
-    return rule.history_ttl if place[0] == _MESSAGES else rule.ttl
+    return rule.ttl
 
 
 def _mark(ttl: Ttl) -> Json:

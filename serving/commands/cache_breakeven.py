@@ -1,5 +1,6 @@
 """cascade cache breakeven: from how many requests on writing a prefix to a cache pays."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -26,6 +27,22 @@ from serving.commands.options import config_option, json_option, load, wire
 ONE = Decimal(1)
 
 
+class Multiple(click.FloatRange):
+    """A price as a multiple of another: a number, and not below zero."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number; infinity and what is no number are refused."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
+
+MULTIPLE = Multiple(min=0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Priced:
     """One way of keeping a prefix.
@@ -47,8 +64,8 @@ class Priced:
 
 @click.command()
 @click.argument("tier", required=False)
-@click.option("--write", type=float, help="Instead of TIER: price of a write, as a multiple.")
-@click.option("--read", type=float, help="Instead of TIER: price of a read, as a multiple.")
+@click.option("--write", type=MULTIPLE, help="Instead of TIER: price of a write, as a multiple.")
+@click.option("--read", type=MULTIPLE, help="Instead of TIER: price of a read, as a multiple.")
 @click.option("--prefix", type=click.IntRange(1), default=10_000, show_default=True)
 @click.option("--suffix", type=click.IntRange(0), default=200, show_default=True)
 @click.option("--requests", type=click.IntRange(1), default=100, show_default=True)

@@ -12,7 +12,7 @@ from cascade.types import ChatRequest
 from serving.commands.options import config_option, json_option, load, wire
 from serving.config import ConfigFile
 from serving.control import PREFIX
-from serving.prewarm.paying import Economics, advice, economics
+from serving.prewarm.paying import Economics, advice, economics, thinking
 from serving.prewarm.sending import Sent, directly, prewarming, through
 from serving.schemas import new_id, parse, read
 from serving.store.formats import dollars
@@ -53,6 +53,9 @@ def prewarm(path: Path | None, tier: str, file: Path, as_json: bool, **asked: An
     snapshot = wire(config)
     if tier not in snapshot.tiers:
         raise ConfigError(f"there is no tier {tier!r}; there are: {', '.join(snapshot.tiers)}")
+    ahead = thinking(request, snapshot.tiers[tier].prices)
+    for line in ahead:
+        click.secho(f"note: {line}", fg="yellow", err=True)
     if asked["through"]:
         sent = through(asked["through"], tier, request)
     else:
@@ -61,7 +64,7 @@ def prewarm(path: Path | None, tier: str, file: Path, as_json: bool, **asked: An
     found = economics(sent, snapshot.tiers[tier].prices, asked["uses"])
     said = [*advice(sent, snapshot.tiers[tier], found), *_elsewhere(config, tier)]
     if as_json:
-        report = _report(tier, sent, found, said)
+        report = _report(tier, sent, found, [*ahead, *said])
         click.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode())
         return
     click.echo("\n".join(told(tier, sent, found)))

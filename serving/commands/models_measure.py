@@ -188,7 +188,7 @@ def _said(speed: Speed | None) -> str:
         return "nothing was read from a cache, so as fast as computing"
     fixed = f"{1000 * speed.fixed_seconds:.0f} ms a request besides"
     if speed.at_least:
-        return f"or more: too fast to be told apart from none at all; {fixed}"
+        return f"or more: too fast to be measured; {fixed}"
     return (
         f"give or take {100 * speed.relative_error:.1f} % (standard error); repeats within "
         f"{100 * speed.repeat_spread:.0f} %; {fixed}"

@@ -13,6 +13,9 @@ WHERE = {
     "history": "the history",
 }
 
+_MANY = frozenset({"tools", "pack"})
+"""Segments whose name is a plural."""
+
 _VOLATILE = {
     "dates": "a date or time in {where} changes from request to request",
     "ids": "an id in {where} changes from request to request",
@@ -21,8 +24,8 @@ _VOLATILE = {
 _SAID = {
     "order": "{where} came in another order",
     "keys": "the keys within {where} came in another order",
-    "added": "{where} were not there before",
-    "removed": "{where} were left out",
+    "added": "{where} {were} not there before",
+    "removed": "{where} {were} left out",
     "changed": "{where} changed",
     "cut": "the history was cut",
     "rewritten": "the history was rewritten (summary or compaction)",
@@ -97,7 +100,8 @@ class Cause:
     def said(self) -> str:
         """What happened, without the numbers of a case."""
         template = _VOLATILE.get(self.kind) or _SAID[self.kind]
-        return template.format(where=WHERE.get(self.segment, ""))
+        were = "were" if self.segment in _MANY else "was"
+        return template.format(where=WHERE.get(self.segment, ""), were=were)
 
     def told(self, detail: str) -> str:
         """The same with the numbers of a case, if there are any."""

@@ -28,8 +28,10 @@ _WORDS: Final = (
 _STORY: Final = "Tell a very long story about a lighthouse, in many chapters."
 _WHOLE: Final = {"ignore_eos": True}
 """Has vLLM, SGLang and llama.cpp write on to the limit, however short the answer would be."""
-_ERRORS_APART: Final = 2.0
-"""Standard errors that a slope must be above zero to count as measured."""
+_MOST_ERROR: Final = 0.15
+"""Standard error, as a share of the slope, above which that does not count as measured."""
+_UPPER_END: Final = 2.0
+"""Standard errors above a slope that was not measured, where it is taken to be at most."""
 _ADVICE: Final = (
     "Run it on an idle machine, or with more --repeats or a larger --longest and --answer"
 )
@@ -54,7 +56,7 @@ class Speed:
         samples: all, by length.
         repeat_spread: how much longer the slowest try at a length took than the fastest, as a share
             of it; the median of the lengths.
-        at_least: the slope could not be told from zero, and its upper end was taken instead.
+        at_least: the slope could not be measured, and its upper end was taken instead.
     """
 
     tokens_per_second: float
@@ -154,7 +156,8 @@ def fitted(what: str, samples: Sequence[Sequence[Sample]], *, fast: bool = False
         fast: whether the slope may be too small to be measured; its upper end is taken then.
 
     Raises:
-        CascadeError: there is only one length, or they scatter too much for a slope.
+        CascadeError: there is only one length, or they scatter too much: unless it is `fast`, the
+            standard error of the slope is above 15 % of it.
     """
     best = [min(tries, key=lambda each: each.seconds) for tries in samples]
     mean = fmean(each.tokens for each in best)
@@ -168,8 +171,8 @@ def fitted(what: str, samples: Sequence[Sequence[Sample]], *, fast: bool = False
     fixed = middle - slope * mean
     rest = sum((each.seconds - fixed - slope * each.tokens) ** 2 for each in best)
     error = sqrt(rest / max(1, len(best) - 2) / spread)
-    measured = slope > _ERRORS_APART * error
-    taken = slope if measured else max(slope, 0.0) + _ERRORS_APART * error
+    measured = slope > 0 and error <= _MOST_ERROR * slope
+    taken = slope if measured else max(slope, 0.0) + _UPPER_END * error
     if taken <= 0 or not (measured or fast):
         raise CascadeError(
             f"{what} took {1000 * slope:.3g} ms a token, give or take {1000 * error:.3g}: too "

@@ -1,6 +1,6 @@
 """Whether it pays to fill a cache ahead, and what speaks against it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
@@ -17,7 +17,8 @@ from cascade.cache_economics import (
 )
 from cascade.pricing import MILLION, PriceCard
 from cascade.tiers import ModelTier
-from serving.prewarm.sending import Sent
+from cascade.types import ChatRequest
+from serving.prewarm.sending import Sent, thinking_budget
 
 _ALL_BUT: Final = 0.9
 """Share of the prompt above which it was warm before."""
@@ -83,6 +84,22 @@ def economics(sent: Sent, prices: PriceCard | None, uses: int) -> Economics | No
         pays_from=requests_that_pay(write=w, read=r),
         dollars={way: cost / MILLION for way, cost in ways.items()},
     )
+
+
+def thinking(request: ChatRequest, prices: PriceCard | None) -> Sequence[str]:
+    """The most that a thinking model's output may cost; nothing where it has no budget to think.
+
+    Args:
+        request: as it will be sent, from `prewarming`.
+        prices: of the tier; the highest rate of output counts.
+    """
+    if thinking_budget(request.params) is None:
+        return []
+    tokens = request.params.get("max_completion_tokens") or request.params["max_tokens"]
+    cards = [prices.rates, *(rates for _, rates in prices.long_prompt_rates)] if prices else []
+    rates = [rates.output for rates in cards if rates.output is not None]
+    most = f"${tokens * max(rates) / MILLION:.6g}" if rates else "an unknown amount"
+    return [f"it may think: up to {tokens:,} tokens of output, which cost {most} at most"]
 
 
 def advice(sent: Sent, tier: ModelTier, found: Economics | None) -> list[str]:

@@ -73,9 +73,15 @@ def prewarming(request: ChatRequest, max_tokens: int | None = None) -> ChatReque
 
 
 def _least(params: Mapping[str, Any]) -> int:
+    budget = thinking_budget(params)
+    return 1 if budget is None else budget + 1
+
+
+def thinking_budget(params: Mapping[str, Any]) -> int | None:
+    """Tokens that a request lets the model think; None when it states no budget."""
     thinking = params.get("thinking")
     budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else None
-    return budget + 1 if isinstance(budget, int) else 1
+    return budget if isinstance(budget, int) else None
 
 
 async def directly(url: str, snapshot: Snapshot, name: str, request: ChatRequest) -> Sent:

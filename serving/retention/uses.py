@@ -78,6 +78,7 @@ class _Use:
     at: float
     tokens: int
     tier: str
+    request_id: str = ""
     asks_tools_until: float | None = None
 
 
@@ -139,8 +140,8 @@ class _Counting:
         stable = _stable(call)
         shared = self._recent["shared"].swap(_kind(call), _Use(call.began, stable, call.tier))
         own = self._conversation(call, prompt)
-        if own and own.asks_tools_until is not None:
-            tier.tools.add(call.began - own.asks_tools_until)
+        if own and (waited := _tools_took(own, call)) is not None:
+            tier.tools.add(waited)
         private = max(0, min(own.tokens, prompt) - stable) if own else 0
         gaps = [call.began - use.at if use else math.inf for use in (shared, own)]
         for seconds, kept in tier.kept.items():
@@ -164,13 +165,26 @@ class _Counting:
         if not call.session:
             return None
         until = call.ended if call.asks_tools else None
-        use = _Use(call.began, prompt, call.tier, until)
-        return self._recent["conversation"].swap((call.tenant, call.session, call.tier), use)
+        use = _Use(call.began, prompt, call.tier, call.request_id, until)
+        # A side call, with other tools or another system prompt, is a conversation of its own.
+        return self._recent["conversation"].swap((*_kind(call), call.session), use)
 
     def _gone(self, piece: Piece, use: _Use) -> None:
         for seconds, kept in self.tiers[use.tier].kept.items():
             if self._end - use.at > seconds:
                 kept.waits[piece].never += use.tokens
+
+
+def _tools_took(before: _Use, call: Call) -> float | None:
+    """Seconds from a call of tools to the request with their results; None when it is not that.
+
+    Calls of one request, such as samples and retries, are not each other's results, nor is what
+    began before the answer had ended.
+    """
+    if before.asks_tools_until is None or before.request_id == call.request_id:
+        return None
+    waited = call.began - before.asks_tools_until
+    return waited if waited >= 0 else None
 
 
 def _pings(gap: float, seconds: float) -> float:

@@ -1,3 +1,4 @@
+import math
 from decimal import Decimal
 from fractions import Fraction
 
@@ -6,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cascade.cache_economics import (
+    LONGEST_PREFIX,
     Batch,
     Link,
     Machine,
@@ -130,6 +132,16 @@ def test_ten_thousand_tokens_are_fetched_much_faster_than_they_are_computed():
 def test_without_latency_no_prefix_is_too_short():
     assert shortest_offload(WITH_ATTENTION, HALF_A_PETAFLOP, FAST) == 1
     assert shortest_offload(LLAMA_70B, HALF_A_PETAFLOP, FAST) == 1
+
+
+def test_a_prefix_longer_than_any_prompt_is_none():
+    hour = Link(bytes_per_second=25e9, latency_seconds=3600.0)
+    assert shortest_offload(LLAMA_70B, HALF_A_PETAFLOP, hour) < LONGEST_PREFIX
+    for latency in (1e9, 1e300, math.inf):
+        late = Link(bytes_per_second=25e9, latency_seconds=latency)
+        assert shortest_offload(LLAMA_70B, HALF_A_PETAFLOP, late) is None
+    barely = Link(bytes_per_second=1.0, latency_seconds=0.0)
+    assert shortest_offload(WITH_ATTENTION, HALF_A_PETAFLOP, barely) is None
 
 
 def test_latency_makes_short_prefixes_not_worth_fetching():

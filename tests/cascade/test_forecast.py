@@ -73,7 +73,7 @@ class Served:
         reading = await self.reads(request)
         list(self.forecast.quotes(request, reading, []))
         self.clock.wait(1.0)
-        self.forecast.began(reading.prompts["t"], replica)
+        self.forecast.began(request, reading.prompts["t"], replica)
         return reading
 
     async def call(self, request, *texts, replica="one", **usage):
@@ -91,7 +91,7 @@ class Served:
         )
         call = attempt(tier="t", completion=answer)
         self.forecast.ended(request, prompt, call)
-        self.forecast.over(request, reading, [call], {})
+        self.forecast.over(request, reading, [call], {}, answered="t")
         return prompt
 
 
@@ -378,3 +378,13 @@ async def test_a_shared_part_that_others_used_just_now_gains_nothing_by_being_us
     fresh = (await served.quote(asked(session="a"))).shared.credit
     assert stale > 0.0
     assert fresh < stale / 10
+
+
+async def test_what_judging_takes_is_expected_the_next_time():
+    served = Served()
+    reading = await served.reads(asked())
+    step = Step(tier="t", judge="sound")
+    served.forecast.judged(attempt(kind=Kind.JUDGE, step=step, cost=None, seconds=0.5))
+    [told] = served.forecast.quotes(asked(), reading, [step])
+    assert told.judge_seconds == pytest.approx(0.25), "beside the nothing that was there first"
+    assert told.judge_dollars == 0

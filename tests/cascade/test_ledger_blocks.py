@@ -281,3 +281,31 @@ def test_what_all_replicas_hold_is_told_in_tokens():
     assert cache.ledger.held_tokens("t") == 4 * BLOCK
     cache.ledger.began("t", chain("q"), replica="another")
     assert cache.ledger.held_tokens("t") == 5 * BLOCK
+
+
+def test_of_equal_prompts_under_way_the_firsts_report_says_nothing_of_what_it_left_itself():
+    clock = Clock()
+    ledger = Ledger({"t": CacheCard(kind="blocks", block=BLOCK)}, clock=clock)
+    others = [chain(text) for text in ("abcd", "efgh", "ijkl")]
+
+    def goes_out(prompt, call=""):
+        clock.wait(1)
+        ledger.warm("t", prompt, call=call)
+        clock.wait(1)
+        ledger.began("t", prompt, call=call)
+
+    def reports(prompt, cached, call=""):
+        clock.wait(1)
+        ledger.reported("t", prompt, cached, call=call)
+        ledger.ended("t", prompt)
+
+    for other in others:
+        goes_out(other)
+        reports(other, 0)
+    same = chain("mnop")
+    goes_out(same, "first")
+    goes_out(same, "second")
+    reports(same, 0, "first")
+    reports(same, 4 * BLOCK, "second")
+    assert [ledger.warm("t", other).tokens for other in others] == [4 * BLOCK] * 3
+    assert ledger.residence_seconds("t") is None

@@ -40,7 +40,7 @@ async def test_a_request_that_is_open_is_seen_with_what_each_server_holds(watche
     first, second = asks(1), asks(2)
     prompt = (await read(watched, first)).prompts["t"]
     await read(watched, second)
-    watched.forecast.began(prompt, "b")
+    watched.forecast.began(first, prompt, "b")
     sight = watched.look(second)
     assert sight.tokens == prompt.chain.tokens
     assert sight.seen.warm_tokens["a"] == 0
@@ -49,11 +49,11 @@ async def test_a_request_that_is_open_is_seen_with_what_each_server_holds(watche
 
 async def test_what_goes_next_is_only_told_of_a_full_cache(watched):
     prompt = (await read(watched, asks(1))).prompts["t"]
-    watched.forecast.began(prompt, "b")
+    watched.forecast.began(asks(1), prompt, "b")
     assert watched.look(asks(1)).seen.victim_age_seconds == {}
     for number in range(2, 20):
         other = replace(asks(number), messages=[{"role": "user", "content": f"{number} {LONG}"}])
-        watched.forecast.began((await read(watched, other)).prompts["t"], "b")
+        watched.forecast.began(other, (await read(watched, other)).prompts["t"], "b")
     ages = watched.look(asks(1)).seen.victim_age_seconds
     assert set(ages) == {"b"}
     assert ages["b"] >= 0

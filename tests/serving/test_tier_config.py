@@ -1,6 +1,7 @@
 """The keys of a tier: prices and caches, litellm's map, tokenizers, salts."""
 
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
@@ -245,3 +246,29 @@ async def test_a_tier_whose_server_recovered_is_asked_again_before_its_cool_down
 
 def test_without_a_cool_down_there_is_nothing_to_end(tmp_path):
     wired(tmp_path, "{backend: scripted, cooldown: null}").tiers["t"].recovered()
+
+
+@pytest.mark.parametrize(
+    ("more", "dollars"),
+    [
+        ("breakpoints: true", "3.75"),
+        ("breakpoints: {ttl: 1h}", "6"),
+        ("accepts: [cache_control]", "3.75"),
+    ],
+)
+def test_what_is_quoted_is_written_for_as_long_as_the_tiers_marks_say(tmp_path, more, dollars):
+    sonnet = "{backend: litellm_api, model: anthropic/claude-sonnet-4-6, price: litellm}"
+    card = wired(tmp_path, plus(sonnet, more)).tiers["t"].prices
+    assert card.write_rate() * 1_000_000 == Decimal(dollars)
+
+
+def test_long_prompts_are_written_for_an_hour_too_and_a_price_without_an_hour_stays(tmp_path):
+    claude = "{backend: litellm_api, model: anthropic/claude-sonnet-4-6, breakpoints: {ttl: 1h}}"
+    writes = "cache_write: {5m: 2, 1h: 3}"
+    longer = f"[{{above: 1000, input: 1, cache_read: 1, output: 1, {writes}}}]"
+    stated = "price: {input: 1, cache_read: 1, output: 1, cache_write: {default: 2}"
+    card = wired(tmp_path, plus(claude, f"{stated}, long_prompts: {longer}}}")).tiers["t"].prices
+    assert card.written_for(10) == "default"
+    assert card.written_for(2000) == "1h"
+    assert card.write_rate(prompt=2000) * 1_000_000 == 3
+    assert card.write_rate("5m", prompt=2000) * 1_000_000 == 2, "a client's own mark has its price"

@@ -127,11 +127,33 @@ def test_without_a_word_on_caching_only_a_cache_read_makes_a_bill_unknown():
 
 def test_a_write_that_is_cheaper_than_the_prompt_is_a_slip_and_not_a_price():
     found = card(cache_creation_input_token_cost=D("0.0000005"))
-    assert found.price(Usage(input=0, cache_write={"5m": 1}, output=0)) is None
+    assert found.price(Usage(input=0, cache_write={"default": 1}, output=0)) is None
     dear = card(cache_creation_input_token_cost=D("0.00000125"))
-    for ttl in ("5m", "default"):
-        written = dear.price(Usage(input=0, cache_write={ttl: 1_000_000}, output=0))
-        assert written.total == D("1.25")
+    written = dear.price(Usage(input=0, cache_write={"default": 1_000_000}, output=0))
+    assert written.total == D("1.25")
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "ttls"),
+    [
+        ("m", "openai", {"default"}),
+        ("m", "minimax", {"default"}),
+        ("m", "anthropic", {"default", "5m"}),
+        ("databricks/claude-m", "databricks", {"default", "5m"}),
+    ],
+)
+def test_writes_for_five_minutes_are_only_sold_by_who_runs_anthropics_models(model, provider, ttls):
+    long = "_above_200k_tokens"
+    entry = {
+        **BASE,
+        "litellm_provider": provider,
+        "cache_creation_input_token_cost": D("0.00000125"),
+        f"input_cost_per_token{long}": D("0.000002"),
+        f"cache_creation_input_token_cost{long}": D("0.0000025"),
+    }
+    found = card_from({model: entry}, model)
+    assert set(found.rates.cache_write) == ttls
+    assert set(found.long_prompt_rates[0][1].cache_write) == ttls
 
 
 def test_a_card_says_which_map_it_is_from():

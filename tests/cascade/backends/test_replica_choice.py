@@ -171,6 +171,45 @@ def test_who_comes_back_after_an_outage_begins_at_an_even_share():
     assert back["d"] == 25
 
 
+def test_a_server_that_cannot_be_asked_for_a_moment_changes_nobodys_share():
+    shares = Shares()
+    shares.among(NAMES)
+    for i in range(4 * REQUESTS):
+        there = NAMES[:3]
+        shares.among(there).count(there[i % 3])
+    everyone = shares.among(NAMES)
+    assert [everyone.over_fair(each) for each in NAMES] == pytest.approx([1.0] * 4, abs=0.01)
+
+
+def test_a_server_that_is_seen_later_begins_at_an_even_share():
+    shares = Shares()
+    shares.among(["a", "b"])
+    assert shares.among(NAMES).over_fair("d") == 1
+
+
+def test_a_hot_prefix_is_spread_evenly_although_servers_are_busy_now_and_then():
+    """Half of all requests begin alike; one in fifty has to be asked of another server."""
+    rule = rule_of("balanced_cache")
+    held: dict[str, set[str]] = {name: set() for name in NAMES}
+    got = Counter()
+    for i in range(8 * REQUESTS):
+        prefix = "hot" if i % 2 else f"rare {i % 97}"
+        names = NAMES
+
+        def ask(names, prefix=prefix, session=f"s{i}"):
+            warm = {n: {"warm_tokens": 900 if prefix in held[n] else 0} for n in names}
+            asked = prompt(session, prefix, prefix_tokens=900)
+            return rule.choose(asked, candidates(names, **warm)).name
+
+        name = ask(names)
+        if i % 50 == 49:
+            name = ask([each for each in names if each != name])
+        held[name].add(prefix)
+        if i >= 3 * REQUESTS:
+            got[name] += 1
+    assert max(got.values()) <= 1.1 * got.total() / len(NAMES)
+
+
 def test_a_request_counts_from_its_assignment():
     loads = Loads(NAMES, rule_of("cache_aware"))
     same = [loads.assign(prompt(f"s{i}"), Seen()).name for i in range(40)]
@@ -201,7 +240,7 @@ def test_those_left_out_are_not_chosen():
 
 
 def test_shares_add_up_and_forget():
-    shares = Shares(["a", "b"])
+    shares = Shares().among(["a", "b"])
     assert shares.over_fair("a") == shares.over_fair("b") == 1
     for _ in range(20 * REQUESTS):
         shares.count("a")

@@ -4,7 +4,6 @@ from copy import deepcopy
 
 import pytest
 
-from cascade.errors import ConfigError
 from cascade.tiers.breakpoints import MOST_MARKS, Breakpoints, marked
 from cascade.types import ChatRequest
 
@@ -56,19 +55,32 @@ def places(request):
 TALK = (SYSTEM, user("a"), said("b"), user("c"), said("d"), user("e"))
 
 
-def test_marks_are_at_the_last_tool_the_system_prompt_and_the_end_of_the_history():
-    out = marked(asked(SYSTEM, user("a"), said("b"), user("c"), tools=[tool("x"), tool("y")]), RULE)
-    assert places(out) == {"tools1": FIVE, "m0.content0": FIVE, "m2.content0": FIVE}
+def test_marks_are_at_the_system_prompt_the_new_ask_the_end_of_the_history_and_the_last_tool():
+    out = marked(asked(*TALK[:4], tools=[tool("x"), tool("y")]), RULE)
+    assert places(out) == {
+        "tools1": FIVE,
+        "m0.content0": FIVE,
+        "m2.content0": FIVE,
+        "m3.content0": FIVE,
+    }
     assert out.messages[0]["content"] == [text("be brief", cache_control=FIVE)]
-    assert out.messages[2]["content"] == [text("b", cache_control=FIVE)]
-    assert out.messages[3] == user("c")
+    assert out.messages[1] == user("a")
+    assert out.messages[3]["content"] == [text("c", cache_control=FIVE)]
 
 
-def test_the_fourth_mark_is_where_the_history_ended_one_request_ago():
+def test_the_fourth_mark_is_where_the_request_before_ended():
     now = places(marked(asked(*TALK), RULE))
     before = places(marked(asked(*TALK[:4]), RULE))
-    assert now == {"m0.content0": FIVE, "m2.content0": FIVE, "m4.content0": FIVE}
-    assert before == {"m0.content0": FIVE, "m2.content0": FIVE}
+    assert set(now) == {"m0.content0", "m3.content0", "m4.content0", "m5.content0"}
+    assert set(before) == {"m0.content0", "m1.content0", "m2.content0", "m3.content0"}
+
+
+def test_after_tool_results_the_request_before_is_found_whatever_the_tools_are():
+    turn = (said(None, tool_calls=[CALL]), RESULT)
+    first = marked(asked(SYSTEM, user("a"), *turn, tools=[tool("x")]), RULE)
+    second = marked(asked(SYSTEM, user("a"), *turn, *turn, tools=[tool("x")]), RULE)
+    assert set(places(first)) == {"tools0", "m0.content0", "m1.content0", "m3"}
+    assert set(places(second)) == {"tools0", "m0.content0", "m3", "m5"}
 
 
 def test_there_are_never_more_than_four():
@@ -83,14 +95,21 @@ def test_the_request_itself_is_not_changed():
     assert request == before
 
 
-def test_a_first_ask_alone_has_no_place_for_a_mark():
-    request = asked(user("what is 2+2?"))
+def test_a_first_ask_alone_is_marked_if_the_model_would_keep_it():
+    assert places(marked(asked(user("a document")), RULE)) == {"m0.content0": FIVE}
+    short = asked(user("what is 2+2?"))
+    assert marked(short, Breakpoints(minimum_tokens=100)) is short
+
+
+def test_where_there_is_no_place_the_request_is_the_same():
+    request = asked(user(""))
     assert marked(request, RULE) is request
 
 
 def test_a_document_before_the_ask_is_history():
     assert places(marked(asked(user("a long text"), user("what is in it?")), RULE)) == {
-        "m0.content0": FIVE
+        "m0.content0": FIVE,
+        "m1.content0": FIVE,
     }
 
 
@@ -98,19 +117,19 @@ def test_all_leading_system_messages_are_one_prompt_and_a_later_one_ends_nothing
     developer = {"role": "developer", "content": "and kind"}
     later = {"role": "system", "content": "it is noon"}
     out = marked(asked(SYSTEM, developer, user("a"), later, user("b")), RULE)
-    assert set(places(out)) == {"m1.content0", "m2.content0"}
+    assert set(places(out)) == {"m1.content0", "m2.content0", "m4.content0"}
 
 
 def test_what_follows_tool_results_goes_on_from_them_so_they_are_marked():
     out = marked(asked(SYSTEM, user("a"), said(None, tool_calls=[CALL]), RESULT), RULE)
-    assert set(places(out)) == {"m0.content0", "m3"}
+    assert set(places(out)) == {"m0.content0", "m1.content0", "m3"}
     assert out.messages[3] == {**RESULT, "cache_control": FIVE}
 
 
 def test_an_answer_with_tool_calls_is_marked_at_the_last_of_them():
     calls = [CALL, {**CALL, "id": "c2"}]
     out = marked(asked(user("a"), said("let me see", tool_calls=calls), user("go on")), RULE)
-    assert places(out) == {"m1.tool_calls1": FIVE}
+    assert set(places(out)) == {"m0.content0", "m1.tool_calls1", "m2.content0"}
     assert out.messages[1]["content"] == "let me see"
 
 
@@ -130,12 +149,13 @@ def test_an_answer_with_tool_calls_is_marked_at_the_last_of_them():
     ],
 )
 def test_what_cannot_be_marked_leaves_the_mark_to_what_is_before_it(answer):
-    assert places(marked(asked(user("a"), answer, user("b")), RULE)) == {"m0.content0": FIVE}
+    found = places(marked(asked(user("a"), answer, user("b")), RULE))
+    assert found == {"m0.content0": FIVE, "m2.content0": FIVE}
 
 
 def test_of_several_parts_the_last_one_that_can_be_marked_is():
     parts = [text("see"), {"type": "image_url", "image_url": {"url": "data:,"}}, text("")]
-    out = marked(asked(user(parts), user("b")), RULE)
+    out = marked(asked(user(parts)), RULE)
     assert places(out) == {"m0.content1": FIVE}
     assert len(out.messages[0]["content"]) == 3
 
@@ -149,8 +169,8 @@ def test_of_several_parts_the_last_one_that_can_be_marked_is():
     ],
 )
 def test_a_tool_that_is_not_in_the_prompt_is_not_marked(last):
-    assert places(marked(asked(user("a"), tools=[tool("x"), last]), RULE)) == {"tools0": FIVE}
-    alone = asked(user("a"), tools=[last])
+    assert places(marked(asked(user(""), tools=[tool("x"), last]), RULE)) == {"tools0": FIVE}
+    alone = asked(user(""), tools=[last])
     assert marked(alone, RULE) is alone
 
 
@@ -162,14 +182,14 @@ def test_a_prefix_below_the_models_minimum_is_not_marked():
     grown = asked(
         {"role": "system", "content": short}, user(short), said(short), user("c"), tools=None
     )
-    assert set(places(marked(grown, rule))) == {"m2.content0"}
+    assert set(places(marked(grown, rule))) == {"m2.content0", "m3.content0"}
     full = asked({"role": "system", "content": long}, user("a"))
-    assert set(places(marked(full, rule))) == {"m0.content0"}
+    assert set(places(marked(full, rule))) == {"m0.content0", "m1.content0"}
 
 
 def test_tools_count_for_the_prefix_of_the_system_prompt():
     rule = Breakpoints(minimum_tokens=100)
-    request = asked(SYSTEM, user("a"), tools=[tool("x", description="y" * 345)])
+    request = asked(SYSTEM, user(""), tools=[tool("x", description="y" * 345)])
     assert set(places(marked(request, rule))) == {"m0.content0"}
 
 
@@ -186,16 +206,9 @@ def test_length_is_in_bytes_since_a_korean_syllable_is_more_of_a_token_than_a_le
     assert marked(plain, rule) is plain
 
 
-def test_stable_parts_can_be_kept_longer_than_the_conversation():
-    rule = Breakpoints(ttl="1h", history_ttl="5m")
-    out = marked(asked(SYSTEM, user("a"), said("b"), user("c"), tools=[tool("x")]), rule)
-    assert places(out) == {"tools0": HOUR, "m0.content0": HOUR, "m2.content0": FIVE}
-
-
-def test_a_conversation_that_is_kept_longer_than_what_it_begins_with_is_refused():
-    with pytest.raises(ConfigError, match="history_ttl must not be the longer") as caught:
-        Breakpoints(ttl="5m", history_ttl="1h")
-    assert caught.value.param == "history_ttl"
+def test_all_marks_keep_for_the_same_time():
+    out = marked(asked(*TALK[:4], tools=[tool("x")]), Breakpoints(ttl="1h"))
+    assert [*places(out).values()] == [HOUR] * MOST_MARKS
 
 
 def test_the_clients_marks_stay_and_count():
@@ -219,28 +232,29 @@ def test_where_the_client_used_all_four_nothing_is_added():
 
 
 def test_a_place_that_the_client_marked_is_not_marked_again():
-    request = asked({"role": "system", "content": [text("be", cache_control=HOUR)]}, user("a"))
+    request = asked({"role": "system", "content": [text("be", cache_control=HOUR)]}, user(""))
+    assert marked(request, RULE) is request
+    request = asked(user([text("a", cache_control=FIVE)]))
     assert marked(request, RULE) is request
     function = {"type": "function", "function": {"name": "x", "cache_control": HOUR}}
-    request = asked(user("a"), tools=[function])
+    request = asked(user(""), tools=[function])
     assert marked(request, RULE) is request
 
 
 def test_nothing_of_an_hour_comes_after_what_the_client_keeps_for_five_minutes():
-    rule = Breakpoints(ttl="1h", history_ttl="1h")
     theirs = tool("x", cache_control=FIVE)
-    out = marked(asked(SYSTEM, user("a"), said("b"), user("c"), tools=[theirs]), rule)
-    assert places(out) == {"tools0": FIVE, "m0.content0": FIVE, "m2.content0": FIVE}
+    out = marked(asked(*TALK[:4], tools=[theirs]), Breakpoints(ttl="1h"))
+    assert [*places(out).values()] == [FIVE] * MOST_MARKS
 
 
 def test_what_comes_before_a_clients_mark_of_an_hour_is_kept_as_long():
     theirs = user([text("a", cache_control=HOUR)])
     out = marked(asked(SYSTEM, theirs, said("b"), user("c"), tools=[tool("x")]), RULE)
     assert places(out) == {
-        "tools0": HOUR,
         "m0.content0": HOUR,
         "m1.content0": HOUR,
         "m2.content0": FIVE,
+        "m3.content0": FIVE,
     }
 
 
@@ -248,14 +262,15 @@ def test_a_mark_in_a_tools_result_or_on_a_call_is_the_clients_too():
     result = {**RESULT, "content": [text("3", cache_control=FIVE)]}
     call = said(None, tool_calls=[{**CALL, "cache_control": FIVE}])
     out = marked(asked(SYSTEM, user("a"), call, result, user("b")), RULE)
-    assert set(places(out)) == {"m0.content0", "m2.tool_calls0", "m3.content0"}
+    assert set(places(out)) == {"m0.content0", "m2.tool_calls0", "m3.content0", "m4.content0"}
 
 
 def test_the_clients_mark_on_the_whole_request_counts_and_has_the_last_message():
     request = asked(SYSTEM, user("a"), said(None, tool_calls=[CALL]), RESULT, cache_control=HOUR)
-    assert places(marked(request, RULE)) == {"m0.content0": HOUR, "p": HOUR}
+    assert places(marked(request, RULE)) == {"m0.content0": HOUR, "m1.content0": HOUR, "p": HOUR}
 
 
-def test_marks_at_an_unchanged_place_are_the_same_again_from_turn_to_turn():
+def test_the_end_of_the_request_before_is_marked_as_it_was_then():
     turns = [marked(asked(*TALK[:n]), RULE) for n in (4, 6)]
-    assert turns[0].messages[:3] == turns[1].messages[:3]
+    assert turns[0].messages[3] == turns[1].messages[3]
+    assert turns[0].messages[0] == turns[1].messages[0]

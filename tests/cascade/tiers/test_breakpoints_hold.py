@@ -38,8 +38,7 @@ TOOLS = st.lists(
 RULES = st.builds(
     Breakpoints,
     minimum_tokens=st.sampled_from([0, 100]),
-    ttl=st.just("1h"),
-    history_ttl=st.sampled_from(["5m", "1h"]),
+    ttl=st.sampled_from(["5m", "1h"]),
 )
 
 

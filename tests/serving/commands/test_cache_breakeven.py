@@ -111,3 +111,16 @@ def test_a_tier_or_both_multiples_must_be_given(run, arguments):
     done = run(*arguments)
     assert done.exit_code == 2
     assert "--write and --read" in done.output
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-0.1", "much"])
+@pytest.mark.parametrize("option", ["--write", "--read"])
+def test_a_multiple_that_is_no_price_is_refused_by_its_option(run, option, number):
+    other = {"--write": "--read", "--read": "--write"}[option]
+    done = run(option, number, other, "0.1")
+    assert done.exit_code == 2
+    assert f"'{option}'" in done.output
+
+
+def test_a_write_that_costs_nothing_is_a_price(run):
+    assert "w = 0, r = 0 of the input price" in run("--write", "0", "--read", "0").output

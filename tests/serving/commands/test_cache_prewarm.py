@@ -130,3 +130,11 @@ async def test_a_service_that_refuses_or_is_not_there_is_told(folder):
     assert "does not answer" in fault
     status, _, fault = await asyncio.to_thread(run, folder, "small", "--through", "ftp://x")
     assert "begins with http" in fault
+
+
+def test_it_says_before_it_asks_what_thinking_may_cost(folder):
+    budget = {"type": "enabled", "budget_tokens": 2000}
+    (folder / "thinking.json").write_text(json.dumps({**BODY, "thinking": budget}))
+    _, output, _ = run(folder, "t", body="thinking.json")
+    assert output.startswith("note: it may think: up to 2,001 tokens of output")
+    assert "$0.030015 at most" in output

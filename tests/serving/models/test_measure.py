@@ -153,6 +153,21 @@ def test_what_scatters_too_much_is_no_price():
         fitted("computing", line((1, 2), (2, 4), (3, 3)))
 
 
+def scattered(off):
+    """By hand: slope 1, residuals off, -2 off and off: a standard error of off * sqrt(6 / 2)."""
+    return line((1, 1 + off), (2, 2 - 2 * off), (3, 3 + off))
+
+
+def test_a_slope_that_is_more_than_15_percent_uncertain_is_no_price():
+    close = fitted("computing", scattered(0.14 / 3**0.5))
+    assert close.relative_error == pytest.approx(0.14)
+    with pytest.raises(CascadeError, match="too uncertain for a price"):
+        fitted("computing", scattered(0.16 / 3**0.5))
+    reading = fitted("reading", scattered(0.16 / 3**0.5), fast=True)
+    assert reading.at_least
+    assert 1 / reading.tokens_per_second == pytest.approx(1.32)
+
+
 def test_one_length_makes_no_line():
     with pytest.raises(CascadeError, match="all measurements have 5 tokens"):
         fitted("answering", line((5, 1), (5, 2)))

@@ -4,9 +4,9 @@ import pytest
 
 from cascade.caches import CacheCard
 from cascade.pricing import PriceCard, Rates
-from cascade.types import Usage
-from serving.prewarm.paying import advice, economics
-from serving.prewarm.sending import Sent
+from cascade.types import ChatRequest, Usage
+from serving.prewarm.paying import advice, economics, thinking
+from serving.prewarm.sending import Sent, prewarming
 from tests.engines import tier
 
 TTL = CacheCard(kind="ttl", ttl_seconds=300.0, minimum_tokens=1024)
@@ -105,3 +105,26 @@ def test_where_writes_cost_nothing_extra_only_time_is_saved():
     [note] = advice(sent(input=5000), tier("t", cache=TTL), found)
     assert "only saves it its wait" in note
     assert found.dollars["in sequence"] < found.dollars["prewarmed"]
+
+
+def thinking_request(**params):
+    return prewarming(ChatRequest(id="r", messages=[], params=params))
+
+
+def test_a_model_that_may_think_is_said_to_cost_its_budget_at_most():
+    budget = {"type": "enabled", "budget_tokens": 10_000}
+    request = thinking_request(thinking=budget, max_tokens=64_000)
+    assert thinking(request, card()) == [
+        "it may think: up to 10,001 tokens of output, which cost $0.10001 at most"
+    ]
+    named = thinking_request(thinking=budget, max_completion_tokens=64_000)
+    assert thinking(named, card()) == thinking(request, card())
+    dear = Rates(output=Decimal(20))
+    long = PriceCard(rates=card().rates, long_prompt_rates=[(200_000, dear)])
+    assert "$0.20002 at most" in thinking(request, long)[0]
+    assert "an unknown amount" in thinking(request, None)[0]
+
+
+@pytest.mark.parametrize("params", [{}, {"thinking": {"type": "adaptive"}}])
+def test_where_one_token_is_answered_nothing_is_said_of_thinking(params):
+    assert thinking(thinking_request(**params), card()) == []

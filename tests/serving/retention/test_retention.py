@@ -205,3 +205,34 @@ def test_a_distribution_of_gaps_is_right_to_five_per_cent() -> None:
     assert gaps.share_within(25) == pytest.approx(0.25, abs=0.02)
     gaps.add(-1)
     assert gaps.number == 1001
+
+
+def test_calls_of_one_request_are_not_each_others_results() -> None:
+    calls = with_tools(5, 7)
+    samples = [calls[0], calls[1]._replace(request_id=calls[0].request_id), calls[2]]
+    held = found(samples, OWN).holding
+    assert held.number == 1
+    assert held.p50 == pytest.approx(7, rel=0.05)
+
+
+def test_what_began_before_the_answer_had_ended_is_no_result() -> None:
+    first, second, third = with_tools(5, 7)
+    early = second._replace(began=first.ended - 1.0)
+    held = found([first, early, third], OWN).holding
+    assert held.number == 1
+    assert held.p50 == pytest.approx(7, rel=0.05)
+
+
+def test_a_side_call_is_not_the_conversations_last_use() -> None:
+    calls = unlogged(
+        asked("one", 0, 0, *TALK[:1]),
+        asked("side", 30, 0, "summarize", system="You plan."),
+        asked("two", 60, 0, *TALK[:3]),
+    )
+    calls[0] = calls[0]._replace(asks_tools=True)
+    result = found(calls)
+    # As without the side call: the second turn reads 1,700 of its 2,100 tokens. The side call
+    # writes its 1,700, and is not where the tools' results are waited for.
+    assert (result.ttls[0].read_tokens, result.ttls[0].written_tokens) == (1700, 1700 + 400 + 1700)
+    assert result.holding.number == 1
+    assert result.holding.p50 == pytest.approx(58, rel=0.05)

@@ -49,7 +49,7 @@ def sent(upstream, make):
     return body
 
 
-async def test_anthropic_is_sent_the_marks_at_the_ends_of_tools_system_and_history(sent):
+async def test_anthropic_is_sent_the_marks_at_the_ends_of_tools_system_history_and_prompt(sent):
     body = await sent(
         asked(
             system("be brief"),
@@ -65,7 +65,7 @@ async def test_anthropic_is_sent_the_marks_at_the_ends_of_tools_system_and_histo
     assert [tool.get("cache_control") for tool in body["tools"]] == [None, HOUR]
     assert body["system"] == [{"type": "text", "text": "be brief", "cache_control": HOUR}]
     marks = [part.get("cache_control") for each in body["messages"] for part in each["content"]]
-    assert marks == [None, FIVE, None, FIVE, None]
+    assert marks == [None, None, None, HOUR, HOUR]
 
 
 async def test_anthropic_is_sent_the_mark_on_the_last_of_an_agents_tool_results(sent):
@@ -87,7 +87,7 @@ async def test_anthropic_is_sent_the_mark_on_the_last_tool_call_of_an_answer(sen
         for block in each["content"]
         if "cache_control" in block
     ]
-    assert marked_blocks == ["tool_result"]
+    assert marked_blocks == ["text", "tool_result", "text"]
     body = await sent(asked(user("a"), call, user("never mind"), tools=[ADD]))
     assert body["messages"][1]["content"][-1]["cache_control"] == FIVE
 
@@ -108,7 +108,7 @@ async def test_an_image_at_the_end_of_the_history_is_marked(sent):
     blocks = [block for each in body["messages"] for block in each["content"]]
     assert [(b["type"], b.get("cache_control")) for b in blocks] == [
         ("image", FIVE),
-        ("text", None),
+        ("text", FIVE),
     ]
 
 
@@ -266,11 +266,11 @@ def translated(config, model):
 def test_bedrock_is_sent_marks_as_cache_points():
     model = "anthropic.claude-sonnet-4-6"
     body = translated(import_litellm().AmazonConverseConfig(), model)
-    short, long = ({"cachePoint": {"type": "default", **ttl}} for ttl in ({}, {"ttl": "1h"}))
-    assert body["system"][-1] == long
-    assert body["toolConfig"]["tools"][-1] == long
-    ends = [each["content"][-1] == short for each in body["messages"]]
-    assert ends == [False, False, True, True, False]
+    mark = {"cachePoint": {"type": "default", "ttl": "1h"}}
+    assert body["system"][-1] == mark
+    assert body["toolConfig"]["tools"][-1] == mark
+    ends = [each["content"][-1] == mark for each in body["messages"]]
+    assert ends == [False, False, False, True, True]
 
 
 @pytest.mark.filterwarnings("ignore:Items .* on TypedDict class:UserWarning")
@@ -278,4 +278,4 @@ def test_openrouter_is_sent_marks_in_content_parts():
     body = translated(import_litellm().OpenrouterConfig(), "anthropic/claude-sonnet-4.6")
     assert body["tools"][-1]["cache_control"] == HOUR
     parts = [each["content"][-1] for each in body["messages"] if isinstance(each["content"], list)]
-    assert [part["cache_control"] for part in parts] == [HOUR, FIVE, FIVE]
+    assert [part["cache_control"] for part in parts] == [HOUR, HOUR, HOUR]
