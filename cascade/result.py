@@ -12,6 +12,7 @@ class CascadeResult:
     """One request from beginning to end, also when nothing answered.
 
     Attributes:
+        experiment_version: of what overrides the experiment in the file; None: nothing does.
         beliefs: what was believed before any call; the verdicts are on the attempts.
         completion: the answer given; None when there is none.
         cost: of all attempts; None when any is unknown.
@@ -29,6 +30,7 @@ class CascadeResult:
     config_version: str
     experiment: str | None = None
     arm: str | None = None
+    experiment_version: int | None = None
     beliefs: Beliefs | None = None
     attempts: Sequence[Attempt] = ()
     completion: Completion | None = None

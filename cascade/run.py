@@ -338,6 +338,7 @@ class Run:
             config_version=self.config_version,
             experiment=self.arm.experiment,
             arm=self.arm.name,
+            experiment_version=self.arm.version,
             beliefs=self.prior,
             fingerprint=self.reading.fingerprint if self.reading else None,
             attempts=tuple(self.attempts),

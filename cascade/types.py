@@ -129,6 +129,7 @@ class ChatRequest:
         params: everything else the client sent except model, messages, tools and stream options.
         tools: tool definitions as sent; None when the client sent none.
         tenant: whose request it is; caches are never shared between tenants.
+        user: the client's name for whoever asked; empty without one.
         session: the conversation it belongs to.
         unit: sticky key of experiment assignment.
         budget: the client's limits, if it stated any.
@@ -144,6 +145,7 @@ class ChatRequest:
     params: Json = field(default_factory=dict)
     tools: Sequence[Json] | None = None
     tenant: str = "default"
+    user: str = ""
     session: str = ""
     unit: str = ""
     budget: Budget | None = None
@@ -350,6 +352,7 @@ class Attempt:
         commit: how it was released while it grew; None when it was not.
         cost: None when it is unknown.
         usage_estimated: nobody said what the call used; tokens and cost are what it probably did.
+        propensity: how likely a call drawn by chance was to be made; None of any other.
         started: seconds after the request began.
         seconds: how long it took.
         first_token_seconds: until the first piece of the answer; None when none came.
@@ -370,6 +373,7 @@ class Attempt:
     cost: Cost | None = FREE
     cold_premium: Decimal | None = None
     usage_estimated: bool = False
+    propensity: float | None = None
     started: float = 0.0
     seconds: float = 0.0
     first_token_seconds: float | None = None

@@ -193,6 +193,7 @@ def _request(
         params={name: value for name, value in data.items() if name not in OURS},
         tools=data.get("tools"),
         tenant=tenant,
+        user=_bounded(data.get("user") or ""),
         session=_bounded(session),
         budget=said.budget,
         idempotency_key=headers.get("idempotency-key", ""),

@@ -16,6 +16,8 @@ class Feedback:
         label: the same as a word, such as good or bad.
         correction: what the answer should have been.
         comment: anything else.
+        compared_to: the request whose answer this one was laid beside; None when there was none.
+        preferred: which was better: "this", "other" or "same".
     """
 
     request_id: str
@@ -26,3 +28,5 @@ class Feedback:
     label: str | None
     correction: str | None
     comment: str | None
+    compared_to: str | None = None
+    preferred: str | None = None

@@ -10,6 +10,10 @@ Feedback has no foreign key to its request. The request's row may come after it,
 process's journal, or may have been refused; neither is a reason to refuse what somebody said. The
 tenant is part of its key, so that nobody's word replaces that of another tenant, and who reads it
 joins on id and tenant.
+
+An override is never changed: the latest of a subject is in force until its time is over, and one
+without a value gives the word back to the file. Its version is what tells every worker that there
+is something new.
 """
 
 from sqlalchemy import (
@@ -20,6 +24,7 @@ from sqlalchemy import (
     Double,
     ForeignKey,
     Index,
+    Integer,
     MetaData,
     Table,
     Text,
@@ -50,9 +55,11 @@ requests = Table(
     Column("requested_model", Text, nullable=False),
     Column("experiment", Text),
     Column("arm", Text),
+    Column("experiment_version", BigInteger),
     Column("policy", Text, nullable=False),
     Column("config_version", Text, nullable=False),
     Column("tenant", Text, nullable=False),
+    Column("end_user", Text),
     Column("session", Text, nullable=False),
     Column("unit", Text, nullable=False),
     Column("idempotency_hash", Text),
@@ -126,6 +133,8 @@ attempts = Table(
     Column("cold_tokens", BigInteger),
     Column("expected_output_tokens", BigInteger),
     Column("credit_pico", BigInteger),
+    Column("quote_estimated", Boolean),
+    Column("propensity", Double),
     Column("started_ms", Double, nullable=False),
     Column("duration_ms", Double, nullable=False),
     Column("first_token_ms", Double),
@@ -144,4 +153,35 @@ feedback = Table(
     Column("label", Text),
     Column("correction", Text),
     Column("comment", Text),
+    Column("compared_to", Id),
+    Column("preferred", Text),
 )
+
+# A key that counts up by itself is an INTEGER in SQLite, and 64 bits wide there as well.
+Counted = BigInteger().with_variant(Integer, "sqlite")
+
+overrides = Table(
+    "overrides",
+    metadata,
+    Column("version", Counted, primary_key=True),
+    Column("subject", Text, nullable=False),
+    Column("value", Document),
+    Column("until", Double),
+    Column("who", Text, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+)
+Index(None, overrides.c.subject, overrides.c.version)
+
+alerts = Table(
+    "alerts",
+    metadata,
+    Column("id", Counted, primary_key=True),
+    Column("created_at", Double, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("details", Document),
+    Column("delivered_at", Double),
+)
+Index(None, alerts.c.created_at)

@@ -157,7 +157,7 @@ def test_a_developer_can_generate_a_revision(tmp_path: Path, empty_database: Dat
     done = subprocess.run([*alembic, *revision], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     written = (tmp_path / "next_nothing.py").read_text()
-    assert "down_revision = '0004'" in written
+    assert "down_revision = '0005'" in written
     assert "op." not in written
 
 

@@ -34,7 +34,7 @@ def test_a_column_has_the_type_of_its_field(record: type, table: Table) -> None:
     for name, hint in fields(record).items():
         column = table.columns[name]
         plain = [kind for kind in (typing.get_args(hint) or (hint,)) if kind in {str, int, float}]
-        if hint is bool:
+        if hint in {bool, bool | None}:
             assert column.type.python_type is bool
         elif typing.get_origin(hint) in {None, types.UnionType} and plain:
             assert column.type.python_type is plain[0], name
