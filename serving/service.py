@@ -68,12 +68,25 @@ class ModelServers(Protocol):
         ...
 
 
+class Background(Protocol):
+    """Something that goes on beside the requests for as long as the service runs."""
+
+    async def start(self) -> None:
+        """Begin; must not wait for what may not be there, such as a database."""
+        ...
+
+    async def aclose(self) -> None:
+        """End, and bring to safety what must not be lost."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     """The engine, where its results go, the model servers it relies on, and what was recorded.
 
     Attributes:
         metrics: what Prometheus is told; None when it is to be told nothing.
+        background: what goes on beside the requests, in the order in which it is started.
     """
 
     engine: CascadeEngine
@@ -82,6 +95,7 @@ class Service:
     max_body_bytes: int
     recordings: Recordings = field(default_factory=Recordings)
     metrics: "Metrics | None" = None
+    background: Sequence[Background] = ()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -100,4 +114,7 @@ class Service:
             stack.push_async_callback(self.engine.forecast.aclose)
             stack.push_async_callback(self.recordings.drain, DRAIN_SECONDS)
             await self.servers.start()
+            for each in self.background:
+                stack.push_async_callback(each.aclose)
+                await each.start()
             yield
