@@ -1,7 +1,9 @@
 """What our policy costs at equal quality over the best of its rivals, cell by cell and in the mean.
 
 Which rival is the best is chosen in hindsight, on the turns that are compared and at each quality
-anew; this favours the rivals. How sure a number is, is asked by drawing each cell's seeds again.
+anew; this favours the rivals, by the more the fewer turns there are. So with several seeds it is
+also chosen on all seeds but one, and compared on that one. How sure a number is, is asked by
+drawing each cell's seeds again.
 """
 
 import math
@@ -43,6 +45,8 @@ class Compared:
         frontiers: in the mean of the seeds.
         against: at each quality, by the name in RIVALS.
         resampled: the cell's ratio, by the same names, with its seeds drawn again.
+        elsewhere: the cell's ratio, by the same names, with the rival of each quality chosen on the
+            other seeds; the mean over the seeds, nan with one.
     """
 
     cell: Cell
@@ -50,6 +54,7 @@ class Compared:
     frontiers: Frontiers
     against: Mapping[str, Sequence[Against]]
     resampled: Mapping[str, Floats]
+    elsewhere: Mapping[str, float]
 
     def ratio(self, name: str) -> float:
         """The mean over the qualities that both sides reach; nan where there is none."""
@@ -94,6 +99,7 @@ def compared(runs: Sequence[Run]) -> Compared:
         frontiers=frontiers,
         against=found,
         resampled=_resampled(runs, ratios),
+        elsewhere={name: _elsewhere(runs, rivals) for name, rivals in RIVALS.items()},
     )
 
 
@@ -134,6 +140,18 @@ def alone(some: Sequence[Compared], rival: str) -> tuple[float, float, float, fl
     return fmean(known), min(known), max(known), fmean(ratio > TOO_DEAR for ratio in known)
 
 
+def chosen_elsewhere(some: Sequence[Compared], name: str) -> tuple[float, float, float, float]:
+    """Mean, spread, largest and share above 1.02 of what `Compared.elsewhere` has of that name.
+
+    Cells without a ratio are left out; all nan where no cell has one.
+    """
+    known = [each.elsewhere[name] for each in some if not math.isnan(each.elsewhere[name])]
+    if not known:
+        return math.nan, math.nan, math.nan, math.nan
+    spread = stdev(known) if len(known) > 1 else 0.0
+    return fmean(known), spread, max(known), fmean(ratio > TOO_DEAR for ratio in known)
+
+
 def best_rivals(some: Sequence[Compared], name: str) -> dict[str, float]:
     """Which rival was the cheapest, as a share of cells and qualities, most often first."""
     best = [at.rival for each in some for at in each.against[name]]
@@ -158,6 +176,22 @@ def _against(frontiers: Frontiers, rivals: Mapping[str, Sequence[str]]) -> dict[
         name: [against(hulls, OURS, some, quality) for quality in at]
         for name, some in rivals.items()
     }
+
+
+def _elsewhere(runs: Sequence[Run], rivals: Sequence[str]) -> float:
+    found = []
+    for at, run in enumerate(runs):
+        others = [each.frontiers for i, each in enumerate(runs) if i != at]
+        if not others:
+            return math.nan
+        chosen = _against(averaged(others), {"": rivals})[""]
+        hulls = {name: hull(points) for name, points in run.frontiers.items()}
+        found += [
+            against(hulls, OURS, (each.rival,), quality)
+            for each, quality in zip(chosen, qualities(run.frontiers[TIERS]), strict=True)
+            if each.rival
+        ]
+    return _mean(found)
 
 
 def _mean(found: Sequence[Against]) -> float:

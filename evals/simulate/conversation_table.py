@@ -14,6 +14,7 @@ from evals.simulate.conversation_ratios import (
     Summary,
     alone,
     best_rivals,
+    chosen_elsewhere,
     grouped,
     summary,
 )
@@ -98,8 +99,10 @@ def tables(some: Sequence[Compared], more: Sequence[Compared], turns: int) -> li
         more: those that vary one thing.
         turns: counted in each run.
     """
-    parts: list[Printed | str] = [_overall(some), _by_lineup(some), _by_traffic(some)]
-    parts.append(_alone(some))
+    parts: list[Printed | str] = [_overall(some)]
+    if len(some[0].seeds) > 1:
+        parts.append(_elsewhere(some))
+    parts += [_by_lineup(some), _by_traffic(some), _alone(some)]
     parts.append(_best(some))
     parts.append(_outside([*some, *more]))
     known = {each.cell: each for each in (*some, *more)}
@@ -127,6 +130,21 @@ def _overall(some: Sequence[Compared]) -> Printed:
         )
     head = ("against", "mean", "spread of cells", "worst", "worst cell", f"above {TOO_DEAR}")
     return Printed(f"cost at equal quality, {len(some)} cells", head, rows)
+
+
+def _elsewhere(some: Sequence[Compared]) -> Printed:
+    rows = []
+    for name, words in _AGAINST.items():
+        mean, spread, most, above = chosen_elsewhere(some, name)
+        rows.append((words, f"{mean:.3f}", f"{spread:.3f}", f"{most:.3f}", f"{above:.1%}"))
+    head = (
+        "against, chosen on the other seeds",
+        "mean",
+        "spread of cells",
+        "worst",
+        f"above {TOO_DEAR}",
+    )
+    return Printed("with rivals that are not chosen on the turns compared", head, rows)
 
 
 def _by_lineup(some: Sequence[Compared]) -> Printed:

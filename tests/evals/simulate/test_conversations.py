@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -182,6 +183,20 @@ def test_seeds_of_a_cell_are_averaged_and_drawn_again_for_its_interval():
     assert summary([alone_], "naive").ends is None
 
 
+def test_a_rival_that_is_chosen_on_the_other_seeds_is_not_the_one_that_was_lucky_here():
+    def lucky(seed, policy):
+        run = made(API, seed)
+        cheap = {policy: line((0.4, 0.5), (0.8, 1.0))}
+        return replace(run, frontiers={**run.frontiers, **cheap})
+
+    (found,) = by_cell([lucky(0, "router"), lucky(1, "cascade")])
+    assert found.ratio("blind") == pytest.approx(0.9 / 0.75)  # in hindsight, of both seeds
+    assert found.elsewhere["blind"] == pytest.approx((0.9 / 2.0 + 0.9 / 1.0) / 2)
+    assert found.elsewhere["naive"] == pytest.approx(0.9)
+    (single,) = by_cell([made(API, 0)])
+    assert np.isnan(single.elsewhere["blind"])
+
+
 def test_the_worst_cell_and_the_share_of_dear_ones_are_told():
     runs = [made(API, 0), made(OWN, 0, 1.1), made(replace(OWN, auc=0.95), 0, 1.01)]
     got = summary(by_cell(runs), "naive")
@@ -219,8 +234,9 @@ def all_made():
 
 
 def test_the_tables_tell_all_cells_line_ups_and_traffic(all_made):
-    overall, lineup, traffic, rivals, best, outside, varied, frontier, how = tables(*all_made, 250)
-    assert [len(each.rows) for each in (overall, lineup, traffic)] == [3, 4, 10]
+    overall, elsewhere, *rest = tables(*all_made, 250)
+    lineup, traffic, rivals, best, outside, varied, frontier, how = rest
+    assert [len(each.rows) for each in (overall, elsewhere, lineup, traffic)] == [3, 3, 4, 10]
     assert re.match(r"0\.950 \(0\.9\d\d to 0\.9\d\d\)$", overall.rows[2][1])
     assert [row[0] for row in rivals.rows] == [*RIVALS["blind"], "naive"]
     assert len(varied.rows) == 3 + 3 + 3 + 4 + 3
