@@ -25,11 +25,12 @@ from classifiers.embedding import OnnxModel
 from evals.datasets import TASKS
 from evals.datasets import load as load_prompts
 from evals.outcomes_lines import read as read_outcomes
+from evals.tables.columns import Columns
 from evals.training.fit import Recipe, fit
 from evals.training.fitters import sample
 from evals.training.rows import Rows
 from evals.training.sources import Source, from_outcomes, rows_of
-from evals.training.table import Columns, Line, read_table
+from evals.training.table import Line, read_table
 from evals.training.train import KEPT_OUT
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "classifier.md"

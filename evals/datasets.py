@@ -6,14 +6,16 @@ shown on another, so no prompt and no group may be in two of them.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from cascade.errors import CascadeError
 from cascade.types import ChatRequest, Json
-from evals.scorers import SCORERS, TEXT_CHECKS
+from evals.scorers import JUDGE, SCORERS, SIMILARITY, TEXT_CHECKS, suits_schema
 
 MIXED = Path(__file__).parent / "prompts" / "mixed.jsonl"
 """240 prompts of five kinds, half of them to fit and half to show."""
@@ -41,6 +43,7 @@ class Prompt:
         scorer: a name in `evals.scorers.SCORERS`.
         response_format: as OpenAI's request field; None for plain text.
         group: prompts that are alike share one; empty for a prompt that is like no other.
+        session: the conversation that it is a turn of, its turns in their order; empty for none.
     """
 
     id: str
@@ -52,6 +55,7 @@ class Prompt:
     scorer: str
     response_format: Json | None = None
     group: str = ""
+    session: str = ""
 
     def params(self) -> dict[str, Any]:
         """The request's parameters besides messages: greedy, so that a run can be repeated."""
@@ -132,21 +136,28 @@ def _prompt(place: str, row: Mapping[str, Any]) -> Prompt:
     known = {field.name for field in fields(Prompt)}
     if unknown := row.keys() - known:
         raise DatasetError(f"{place}: {min(unknown)}: no such field")
-    if missing := known - row.keys() - {"response_format", "group"}:
+    if missing := known - row.keys() - {"response_format", "group", "session"}:
         raise DatasetError(f"{place}: {min(missing)}: missing")
-    for name, fault in _faults(row):
+    for name, fault in faults(row):
         raise DatasetError(f"{place}: {name}: {fault}, not {row[name]!r}")
     return Prompt(**row)
 
 
-def _faults(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The fields at fault and what each must be."""
+def faults(
+    row: Mapping[str, Any], scorers: Sequence[str] = tuple(SCORERS)
+) -> Iterator[tuple[str, str]]:
+    """The fields at fault and what each must be.
+
+    Args:
+        row: has all fields.
+        scorers: those that a prompt may name.
+    """
     scorer, limit = row["scorer"], row["max_tokens"]
     checks = (
         ("id", _is_name(row["id"]), "must be a text"),
         ("kind", _is_name(row["kind"]), "must be a text"),
         ("split", row["split"] in SPLITS, f"must be one of {', '.join(SPLITS)}"),
-        ("scorer", scorer in tuple(SCORERS), f"must be one of {', '.join(SCORERS)}"),
+        ("scorer", scorer in scorers, f"must be one of {', '.join(scorers)}"),
         ("max_tokens", type(limit) is int and limit > 0, "must be a positive whole number"),
         ("messages", _are_messages(row["messages"]), "must be objects with role and content"),
         (
@@ -155,6 +166,7 @@ def _faults(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             "must be an object",
         ),
         ("group", isinstance(row.get("group", ""), str), "must be a text"),
+        ("session", isinstance(row.get("session", ""), str), "must be a text"),
         ("reference", _suits(scorer, row["reference"]), f"must suit the scorer {scorer!r}"),
     )
     return ((name, must) for name, holds, must in checks if not holds)
@@ -173,19 +185,58 @@ def _are_messages(value: Any) -> bool:
 
 
 def _suits(scorer: str, value: Any) -> bool:
-    if scorer == "number":
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if scorer == "choice":
-        return isinstance(value, str) and value in {"A", "B", "C", "D"}
-    if not isinstance(value, dict):
-        return False
-    suits = {
-        "label": value.get("label") in (value.get("labels") or ()),
-        "phrase": _are_texts(value.get("accept")),
-        "text": _are_texts(value.get("accept")) or bool(value.keys() & TEXT_CHECKS.keys()),
-        "code": _is_name(value.get("tests")),
+    checks: Mapping[str, Callable[[Any], bool]] = {
+        "number": lambda one: (
+            isinstance(one, int | float) and not isinstance(one, bool) and math.isfinite(one)
+        ),
+        "choice": lambda one: isinstance(one, str) and one in {"A", "B", "C", "D"},
+        "label": lambda one: (
+            _has(one, "label") and _are_texts(one.get("labels")) and one["label"] in one["labels"]
+        ),
+        "json": lambda one: isinstance(one, dict),
+        "phrase": lambda one: _has(one, "accept") and _are_texts(one["accept"]),
+        "text": lambda one: (
+            isinstance(one, dict)
+            and (_are_texts(one["accept"]) if "accept" in one else _are_checks(one))
+        ),
+        "code": lambda one: _has(one, "tests") and _is_name(one["tests"]),
+        "exact": lambda one: isinstance(one, str),
+        "regex": _is_pattern,
+        "schema": suits_schema,
+        SIMILARITY: lambda one: (
+            _is_name(one)
+            or (_has(one, "text") and _is_name(one["text"]) and _is_share(one.get("at_least")))
+        ),
+        JUDGE: lambda one: one is None or _is_name(one),
     }
-    return suits.get(scorer, True)
+    return scorer not in checks or checks[scorer](value)
+
+
+def _has(value: Any, key: str) -> bool:
+    return isinstance(value, dict) and key in value
+
+
+def _is_pattern(value: Any) -> bool:
+    try:
+        re.compile(value)
+    except (re.error, TypeError):
+        return False
+    return isinstance(value, str)
+
+
+def _are_checks(reference: Mapping[str, Any]) -> bool:
+    """Whether it states checks of the scorer `text`, which can all be made."""
+    checks = reference.keys() & TEXT_CHECKS.keys()
+    try:
+        return bool(checks) and all(
+            TEXT_CHECKS[name]("", reference[name]) in {True, False} for name in checks
+        )
+    except (TypeError, re.error):
+        return False
+
+
+def _is_share(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and 0.0 <= value <= 1.0)
 
 
 def _are_texts(value: Any) -> bool:

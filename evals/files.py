@@ -21,7 +21,7 @@ def require_folder(path: Path) -> None:
         raise ResultFileError(f"{path}: cannot be written: there is no folder {path.parent}")
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, content: str | bytes) -> None:
     """Replace the file's content at once: written beside it, then moved over it.
 
     Raises:
@@ -29,7 +29,7 @@ def write_whole(path: Path, text: str) -> None:
     """
     beside = path.with_name(f".{path.name}.new")
     try:
-        beside.write_text(text, encoding="utf-8")
+        beside.write_bytes(content.encode() if isinstance(content, str) else content)
         beside.replace(path)
     except OSError as error:
         beside.unlink(missing_ok=True)

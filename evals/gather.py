@@ -17,6 +17,7 @@ from typing import Any, Final
 from cascade.answers import has_content
 from cascade.errors import BackendError, BackendProtocolError, JudgeError
 from cascade.protocols import Backend
+from cascade.tiers import ModelTier
 from cascade.types import ChatRequest, Completion
 from evals.compact import compact
 from evals.datasets import Prompt
@@ -156,7 +157,7 @@ def bind(make: Callable[..., Awaitable[Row]], *arguments: Any) -> Callable[[], A
 
 async def _answer(tier: str, backend: Backend, prompt: Prompt) -> Answer:
     params = {**prompt.params(), "logprobs": True, "top_logprobs": TOP_LOGPROBS}
-    completion, first, seconds = await _ask(backend, prompt, params)
+    completion, first, seconds = await ask(backend, prompt, params)
     return Answer(
         prompt=prompt.id,
         tier=tier,
@@ -173,7 +174,7 @@ async def _answer(tier: str, backend: Backend, prompt: Prompt) -> Answer:
 
 async def _sample(tier: str, backend: Backend, prompt: Prompt, index: int) -> Sample:
     params = {**prompt.params(), "temperature": SAMPLE_TEMPERATURE, "seed": index + 1}
-    completion, _, seconds = await _ask(backend, prompt, params)
+    completion, _, seconds = await ask(backend, prompt, params)
     return Sample(
         prompt=prompt.id,
         tier=tier,
@@ -187,8 +188,8 @@ async def _sample(tier: str, backend: Backend, prompt: Prompt, index: int) -> Sa
     )
 
 
-async def _ask(
-    backend: Backend, prompt: Prompt, params: Mapping[str, Any]
+async def ask(
+    backend: Backend | ModelTier, prompt: Prompt, params: Mapping[str, Any]
 ) -> tuple[Completion, float | None, float]:
     """The completion, seconds until its first text, and seconds in all."""
     request = ChatRequest(id=prompt.id, messages=prompt.messages, params=params)

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -94,13 +94,23 @@ async def running(
 
 
 def _fleet(sources: list[Source], folder: Path) -> Fleet:
-    # Logs and run files of its own, so that a service running at the same time is left alone.
-    models_folder(folder).symlink_to(models_folder(home()))
     launches = [
         Launch(tier=source.tier, model=source.model, context=CONTEXT_TOKENS, slots=1)
         for source in sources
     ]
-    return prepare(launches, folder)
+    return own_fleet(launches, folder)
+
+
+def own_fleet(launches: Sequence[Launch], folder: Path, progress: Progress = silent) -> Fleet:
+    """Model servers with logs and run files of their own, in a folder that is empty.
+
+    A service that runs at the same time is left alone.
+
+    Raises:
+        ConfigError: a model file cannot be had.
+    """
+    models_folder(folder).symlink_to(models_folder(home()))
+    return prepare(launches, folder, progress=progress)
 
 
 def _backend(source: Source, fleet: Fleet, api_key: str | None) -> Backend:

@@ -39,7 +39,7 @@ class OutcomesFile:
         self._path = path
         self._file = open_alone(path)
         try:
-            _cut_unfinished(self._file)
+            cut_unfinished(self._file)
             self.rows = self._take_up(manifest)
         except BaseException:
             self._file.close()
@@ -108,7 +108,7 @@ def open_alone(path: Path) -> IO[bytes]:
     return file
 
 
-def _cut_unfinished(file: IO[bytes]) -> None:
+def cut_unfinished(file: IO[bytes]) -> None:
     """Cut off what follows the last line end: a row that was being written when the end came."""
     end = file.seek(0, os.SEEK_END)
     place = end

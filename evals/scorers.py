@@ -11,7 +11,10 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cascade.errors import JudgeError
+from cascade.types import ChatRequest, Choice, Completion
 from judges.sandbox import run_python
+from judges.structure import misshapen
 
 NUMBER = re.compile(r"(?<![\w.,])[-\u2212]?\d[\d,]*(?:\.\d+)?(?![\w])")
 FENCED = re.compile(r"\A```\w*\s*(.*?)\s*```\Z", re.DOTALL)
@@ -117,6 +120,33 @@ def code(answer: str, reference: Mapping[str, Any]) -> bool:
     return run_python(source, tests=reference["tests"], seconds=CODE_SECONDS).ok
 
 
+def exact(answer: str, reference: str) -> bool:
+    """The answer is the reference; surrounding space, quotes and a code fence do not count."""
+    return _bare(answer) == _bare(reference)
+
+
+def regex(answer: str, reference: str) -> bool:
+    """The pattern is found in the answer; `^` and `$` are the ends of the whole."""
+    return re.search(reference, answer.strip()) is not None
+
+
+def schema(answer: str, reference: Mapping[str, Any]) -> bool:
+    """The answer is JSON that keeps to the reference, a JSON Schema; fences do not count."""
+    fenced = FENCED.match(answer.strip())
+    asked = {"type": "json_schema", "json_schema": {"schema": reference}}
+    request = ChatRequest(id="scored", messages=(), params={"response_format": asked})
+    choice = Choice(text=fenced[1] if fenced else answer, finish_reason="stop")
+    return misshapen(request, Completion(choices=(choice,))) is None
+
+
+def suits_schema(reference: object) -> bool:
+    """Whether it is a JSON Schema that answers can be held against."""
+    try:
+        return isinstance(reference, Mapping) and schema("null", reference) in {True, False}
+    except JudgeError:
+        return False
+
+
 TEXT_CHECKS: Mapping[str, Callable[[str, Any], bool]] = {
     "contains": lambda found, wanted: all(one in found for one in wanted),
     "excludes": lambda found, unwanted: not any(one in found for one in unwanted),
@@ -135,8 +165,15 @@ SCORERS: Mapping[str, Callable[[str, Any], bool]] = {
     "phrase": phrase,
     "text": text,
     "code": code,
+    "exact": exact,
+    "regex": regex,
+    "schema": schema,
 }
 """The scorers by the name that a prompt's row gives."""
+
+SIMILARITY, JUDGE = "similarity", "judge"
+MODELLED = (SIMILARITY, JUDGE)
+"""Scorers that ask a model, which `evals.collecting.scoring` has; they give numbers in [0, 1]."""
 
 
 def _float(text: str) -> float:

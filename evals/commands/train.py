@@ -19,6 +19,7 @@ from evals.datasets import TASKS
 from evals.datasets import load as load_prompts
 from evals.files import require_folder, write_whole
 from evals.outcomes_lines import read as read_outcomes
+from evals.tables.columns import columns
 from evals.training.card import card
 from evals.training.encoding import embedding_model
 from evals.training.extracting import of_log, stated
@@ -26,7 +27,7 @@ from evals.training.fit import HeadName, Recipe
 from evals.training.from_audit import from_audit
 from evals.training.rows import Rows, TrainingError
 from evals.training.sources import Source, from_outcomes, is_outcomes, rows_of
-from evals.training.table import columns, read_table
+from evals.training.table import read_table
 from evals.training.train import train as fit_and_measure
 from serving.commands.options import config_option, json_option
 from serving.commands.options import load as load_config
@@ -56,6 +57,11 @@ class Gathered:
     "table", required=False, type=click.Path(path_type=Path, dir_okay=False), metavar="[TABLE]"
 )
 @click.option("--from-audit", is_flag=True, help="Learn from the audit log and its feedback.")
+@click.option(
+    "--judge",
+    help="With --from-audit: a judge of shadow calls, whose word on every tier's answer is a label "
+    "where nobody gave feedback.",
+)
 @click.option(
     "--column",
     "pairs",
@@ -171,7 +177,9 @@ def _gathered(path: Path | None, options: Mapping[str, Any], console: Console) -
             raise TrainingError(
                 "--text does not go with --from-audit: the log holds what was looked at already"
             )
-        return _from_log(path, embedded=name != "none", console=console)
+        return _from_log(path, embedded=name != "none", judge=options["judge"], console=console)
+    if options["judge"]:
+        raise TrainingError("--judge goes with --from-audit")
     extraction = stated(options["text"])
     source = _source(table, options)
     model = None if name == "none" else embedding_model(path, name)
@@ -195,13 +203,15 @@ def _source(table: Path, options: Mapping[str, Any]) -> Source:
     return Source(lines=lines, tiers=tiers, models=models)
 
 
-def _from_log(path: Path | None, *, embedded: bool, console: Console) -> Gathered:
+def _from_log(
+    path: Path | None, *, embedded: bool, judge: str | None, console: Console
+) -> Gathered:
     file = load_config(path)
     tiers = {name: tier.served_model or "" for name, tier in file.config.tiers.items()}
     extraction = of_log(file)
     engine = engine_for(file.audit_url)
     try:
-        logged = from_audit(engine, list(tiers), embeddings=embedded)
+        logged = from_audit(engine, list(tiers), embeddings=embedded, judge=judge)
     finally:
         engine.dispose()
     for why, count in logged.skipped.items():

@@ -4,7 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evals.scorers import SCORERS, choice, code, json_object, label, number, phrase, text
+from evals.scorers import (
+    SCORERS,
+    choice,
+    code,
+    exact,
+    json_object,
+    label,
+    number,
+    phrase,
+    regex,
+    schema,
+    suits_schema,
+    text,
+)
 
 LABELS = ["positive", "negative", "neutral"]
 
@@ -221,7 +234,45 @@ def test_every_quick_scorer_takes_any_text(answer):
         "json": REFERENCE,
         "phrase": {"accept": ["a"]},
         "text": {"accept": ["a"]},
+        "exact": "a",
+        "regex": "a+",
+        "schema": SCHEMA,
     }
     assert references.keys() == SCORERS.keys() - {"code"}
     for name, reference in references.items():
         assert SCORERS[name](answer, reference) in {True, False}
+
+
+@pytest.mark.parametrize("answer", ["Yes, it is.", ' "Yes,  it is." ', "```\nYes, it is.\n```"])
+def test_the_very_text_is_exact_however_it_is_wrapped(answer):
+    assert exact(answer, "Yes, it is.")
+    assert not exact(answer, "yes, it is.")
+
+
+def test_a_pattern_is_looked_for_in_the_whole_answer():
+    assert regex("The code is AB-12.", r"[A-Z]{2}-\d+")
+    assert regex(" 12\n", r"^\d+$")
+    assert not regex("a 12", r"^\d+$")
+
+
+SCHEMA = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "fits"),
+    [
+        ('{"n": 1}', True),
+        ('```json\n{"n": 1, "m": "x"}\n```', True),
+        ('{"n": "1"}', False),
+        ("{}", False),
+        ("n is 1", False),
+    ],
+)
+def test_an_answer_keeps_to_a_schema_or_not(answer, fits):
+    assert schema(answer, SCHEMA) is fits
+
+
+def test_what_is_no_schema_is_noticed():
+    assert suits_schema(SCHEMA)
+    assert not suits_schema({"type": "nothing"})
+    assert not suits_schema("object")

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evals.training.rows import TrainingError
-from evals.training.table import Columns, columns, read_table
+from evals.tables import Columns, TableError, columns, write
+from evals.training.table import read_table
+from tests.evals.tables.tables import table
 
 ROWS = [
     {"question": "2 + 2?", "weak": 1, "strong": 1, "subject": "sums"},
@@ -101,45 +102,22 @@ def test_conversations_groups_splits_and_tags_are_taken_over(tmp_path):
     ],
 )
 def test_a_row_at_fault_is_named_by_its_line(tmp_path, second, complaint):
-    with pytest.raises(TrainingError, match=complaint):
+    with pytest.raises(TableError, match=complaint):
         read_table(jsonl(tmp_path / "t.jsonl", [ROWS[0], second]), MAPPING)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "complaint"),
-    [
-        ("t.jsonl", b'{"a": 1}\n{', r"t\.jsonl:2: not JSON"),
-        ("t.jsonl", b"[1]\n", r"t\.jsonl:1: a line must be a JSON object"),
-        ("t.jsonl", b"", "holds no rows"),
-        ("t.jsonl", b"\xff\n", "not UTF-8"),
-        ("t.jsonl.gz", b"plain", "cannot be read"),
-        ("t.csv", b"a,b\n1,2,3\n", r"t\.csv:2: has not as many fields"),
-        ("t.csv", b'a,b\n"1', r"t\.csv:\d: not CSV"),
-        ("t.parquet", b"no", "not Parquet"),
-        ("t.xlsx", b"", r"ends in \.jsonl, \.csv"),
-        ("t.jsonl", b'{"prompt": "a", "b": 1}\n', "fewer than two tiers"),
-    ],
-)
-def test_a_file_that_is_no_table_is_refused(tmp_path, name, content, complaint):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(TrainingError, match=complaint):
-        read_table(tmp_path / name, Columns())
+def test_a_table_of_ours_is_learned_from_without_what_is_chosen_on(tmp_path):
+    splits = ["fit", "choose", "test"]
+    path = tmp_path / "t.parquet"
+    write(table([[1, 0]] * 3, splits=splits, prompts=["a", "b", "c"]), path)
+    lines = read_table(path, Columns())
+    assert [line.split for line in lines] == ["fit", "calibrate", "test"]
+    assert lines[0].labels == {"small": 1.0, "large": 0.0}
 
 
 def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(TrainingError, match="cannot be read"):
+    with pytest.raises(TableError, match="cannot be read"):
         read_table(tmp_path / "t.csv", Columns())
-
-
-@pytest.mark.parametrize("pair", ["prompt", "=x", "prompt="])
-def test_a_mapping_that_is_none_is_refused(pair):
-    with pytest.raises(TrainingError, match="is not NAME=COLUMN"):
-        columns([pair])
-
-
-def test_a_name_with_two_columns_is_refused():
-    with pytest.raises(TrainingError, match="small is given two columns: a and b"):
-        columns(["small=a", "small=b"])
 
 
 @pytest.mark.skipif("CASCADE_DATA" not in os.environ, reason="CASCADE_DATA names no folder of data")
