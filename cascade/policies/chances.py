@@ -40,6 +40,11 @@ class Judgement:
         self._right = _factors(distance, distance**2 / 2.0) if distance else ()
         self._wrong = _factors(distance, -(distance**2) / 2.0) if distance else ()
 
+    @property
+    def odds(self) -> tuple[Sequence[Case], Sequence[Case]]:
+        """Of right and of wrong answers: (weight, what their odds are multiplied by)."""
+        return self._right, self._wrong
+
     def cases(self, mean: float) -> Sequence[Case]:
         """What the score of an answer may be; the mean over the cases is the mean given."""
         if not self._right or not _CERTAIN < mean < 1.0 - _CERTAIN:

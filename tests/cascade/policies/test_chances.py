@@ -47,6 +47,14 @@ def test_right_and_wrong_answers_are_mirror_images():
     assert scores == pytest.approx(mirrored)
 
 
+def test_a_verdict_makes_right_answers_likelier_and_wrong_ones_less_likely_in_odds():
+    right, wrong = Judgement(0.3).odds
+    (_, up), (_, down) = right[1], wrong[1]  # the middle nodes
+    assert up > 1.0 > down
+    assert math.isclose(up * down, 1.0)
+    assert Judgement(0.0).odds == ((), ())
+
+
 def test_a_silent_judge_leaves_what_was_believed():
     assert Judgement(0.0).cases(0.37) == ((1.0, 0.37),)
 

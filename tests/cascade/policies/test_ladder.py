@@ -177,3 +177,9 @@ def test_a_safe_tier_that_no_step_has_is_refused():
     with pytest.raises(ConfigError, match="'huge'; there are: a") as caught:
         LadderPolicy(name="p", steps=[{"tier": "a"}], when_unsure="huge")
     assert caught.value.param == "when_unsure"
+
+
+def test_it_is_heedless_of_beliefs_unless_it_begins_elsewhere_when_unsure():
+    steps = [{"tier": "a", "judge": "j", "accept_at": 0.5}, {"tier": "b"}]
+    assert make(*steps).heedless
+    assert not LadderPolicy(name="p", steps=steps, when_unsure="b").heedless
