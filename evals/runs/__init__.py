@@ -1,0 +1,1 @@
+"""Whole runs: from a set of prompts to a page that shows what was found."""
