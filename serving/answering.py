@@ -20,9 +20,10 @@ from cascade.snapshot import Snapshot
 from cascade.types import ChatRequest, Completion, Failure
 from serving import present
 from serving.control import FIELD, HEADERS
+from serving.experiment_config import HEADER
 from serving.explain import explained
-from serving.incoming import body_of, header_texts
-from serving.schemas import Call
+from serving.incoming import body_of, header_texts, key_id
+from serving.schemas import Call, bounded
 from serving.service import Service
 from serving.stream import AnswerStream, unless_gone
 
@@ -59,12 +60,14 @@ async def answer(http: Request, shape: Shape) -> Response:
     except ClientDisconnect:
         return Response(status_code=CLIENT_LEFT)
     call = shape.parse(body, headers, http.state.request_id)
+    call = replace(call, request=replace(call.request, key_id=key_id(http)))
     engine = service.engine
-    call, arm = _assigned(call, engine.snapshot, headers)
+    snapshot = engine.snapshot  # the request keeps it, whatever takes its place meanwhile
+    call, arm = _assigned(call, snapshot, headers, http.headers)
     early = present.early_headers(call.request, arm)
     if call.stream:
-        return shape.stream(engine.events(call.request, arm), call, early)
-    result = await unless_gone(http.receive, engine.run(call.request, arm))
+        return shape.stream(engine.events(call.request, arm, snapshot=snapshot), call, early)
+    result = await unless_gone(http.receive, engine.run(call.request, arm, snapshot=snapshot))
     if result is None:
         return Response(status_code=CLIENT_LEFT)
     return _whole(result, call, shape, early)
@@ -82,8 +85,14 @@ class Answering:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        response = await answer(Request(scope, receive), self._shape)
-        await response(scope, receive, send)
+        http = Request(scope, receive)
+        try:
+            response = await answer(http, self._shape)
+            await response(scope, receive, send)
+        finally:
+            service: Service = http.app.state.service
+            if service.shadows is not None:
+                service.shadows.sent(http.state.request_id)
 
 
 def json_response(
@@ -113,15 +122,23 @@ def _whole(result: CascadeResult, call: Call, shape: Shape, early: Mapping[str, 
     return json_response(body | told, fault.status, headers)
 
 
-def _assigned(call: Call, snapshot: Snapshot, headers: Mapping[str, str]) -> tuple[Call, Arm]:
+def _assigned(
+    call: Call, snapshot: Snapshot, headers: Mapping[str, str], sent: Mapping[str, str]
+) -> tuple[Call, Arm]:
     """The call with its sticky unit, and the arm that the unit is in or that the client chose.
+
+    Args:
+        call: as it was read.
+        snapshot: the configuration that it is answered under.
+        headers: those that Cascade reads.
+        sent: all, of which an experiment may have named one.
 
     Raises:
         RequestError: there is no such model, or no such tier to pin.
     """
     request = call.request
-    experiment = snapshot.experiments.get(request.model)
-    unit = _unit(request, experiment.unit) if experiment and not call.pin else ""
+    trials = snapshot.trials(request.model)
+    unit = _unit(request, trials[0].unit, sent) if trials and not call.pin else ""
     arm = snapshot.arm(request.model, unit)  # a model that is not there is an error when pinned too
     if call.pin is not None:
         arm = _pinned(call.pin, snapshot, headers)
@@ -141,5 +158,14 @@ def _pinned(tier: str, snapshot: Snapshot, headers: Mapping[str, str]) -> Arm:
     return snapshot.arm(tier, "")
 
 
-def _unit(request: ChatRequest, kind: str) -> str:
-    return {"session": request.session, "tenant": request.tenant, "request": request.id}[kind]
+def _unit(request: ChatRequest, kind: str, sent: Mapping[str, str]) -> str:
+    """The sticky key of a kind; where a request has none, that of its session."""
+    if kind.startswith(HEADER):
+        return bounded(sent.get(kind.removeprefix(HEADER), "")) or request.session
+    keys = {
+        "session": request.session,
+        "tenant": request.tenant,
+        "user": request.user,
+        "request": request.id,
+    }
+    return keys[kind] or request.session

@@ -1,0 +1,1 @@
+"""What overrides the configuration file while the service runs."""
