@@ -1,7 +1,7 @@
 """POST /v1/feedback: what somebody thinks of an answer, kept beside the request."""
 
 import time
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -21,6 +21,9 @@ _ANSWER_PREFIXES = ("chatcmpl-", "msg_", "resp_")
 """What the APIs put in front of a request's id to make their answer's."""
 
 _STORED, _ACCEPTED = 200, 202
+
+_AHEAD_SECONDS = 300.0
+"""How far a client's clock may be ahead."""
 
 Id = Annotated[str, Field(max_length=200, pattern=r"^[!-~]+$")]
 Short = Annotated[str, Field(min_length=1, max_length=200)]
@@ -43,8 +46,11 @@ class FeedbackBody(BaseModel):
     score: Annotated[float, Field(ge=0, le=1)] | None = None
     label: Short | None = None
     correction: Long | None = None
+    compared_to: Id | None = None
+    preferred: Literal["this", "other", "same"] | None = None
     source: Annotated[str, Field(max_length=200)] = ""
     comment: Long | None = None
+    given_at: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
 
 @router.post(PATH)
@@ -65,31 +71,68 @@ async def feedback(http: Request) -> Response:
 
 def _read(body: bytes, tenant: str) -> Feedback:
     said = validated(FeedbackBody, read(body))
-    if (said.score, said.label, said.correction) == (None, None, None):
-        raise RequestError("score: give at least one of score, label and correction", param="score")
+    if (said.score, said.label, said.correction, said.preferred) == (None,) * 4:
+        raise RequestError(
+            "score: give at least one of score, label, correction and preferred", param="score"
+        )
     return Feedback(
         request_id=_bare(said.request_id),
         tenant=tenant,
         source=said.source,
-        given_at=time.time(),
+        given_at=_given_at(said, time.time()),
         score=said.score,
         label=said.label,
         correction=said.correction,
         comment=said.comment,
+        compared_to=_compared(said),
+        preferred=said.preferred,
     )
 
 
+def _compared(said: FeedbackBody) -> str | None:
+    """The other request of a comparison; None when there is none."""
+    if said.compared_to is None and said.preferred is None:
+        return None
+    if said.compared_to is None:
+        raise RequestError(
+            "compared_to: the request whose answer this one was laid beside is missing",
+            param="compared_to",
+        )
+    if said.preferred is None:
+        raise RequestError(
+            'preferred: say which answer is better: "this", "other" or "same"', param="preferred"
+        )
+    other = _bare(said.compared_to)
+    if other == _bare(said.request_id):
+        raise RequestError(
+            "compared_to: an answer cannot be laid beside itself", param="compared_to"
+        )
+    return other
+
+
+def _given_at(said: FeedbackBody, now: float) -> float:
+    """When it was said: now, if the client does not say that it was earlier."""
+    if said.given_at is None:
+        return now
+    if said.given_at > now + _AHEAD_SECONDS:
+        raise RequestError(
+            "given_at: seconds since the epoch, and not in the future", param="given_at"
+        )
+    return min(said.given_at, now)
+
+
 async def _known(audit: AuditLog, given: Feedback) -> bool:
-    """Whether the request is there; False when it may be there but cannot be found yet."""
+    """Whether its requests are there; False when they may be but cannot be found yet."""
+    named = [("request_id", given.request_id), ("compared_to", given.compared_to)]
     try:
-        owner = await audit.owner(given.request_id)
+        owners = [(field, each, await audit.owner(each)) for field, each in named if each]
     except AuditError:
         return False
-    if owner != given.tenant:
-        raise UnknownRequestError(
-            f"request_id: tenant {given.tenant!r} has no request {given.request_id!r}",
-            param="request_id",
-        )
+    for field, each, owner in owners:
+        if owner != given.tenant:
+            raise UnknownRequestError(
+                f"{field}: tenant {given.tenant!r} has no request {each!r}", param=field
+            )
     return True
 
 

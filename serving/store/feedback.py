@@ -1,6 +1,16 @@
 """What somebody said of an answer, as it is kept beside the request."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+
+WORDS: Mapping[str, float] = MappingProxyType(
+    {
+        **dict.fromkeys(("good", "right", "correct", "up", "accept", "accepted", "yes"), 1.0),
+        **dict.fromkeys(("bad", "wrong", "incorrect", "down", "reject", "rejected", "no"), 0.0),
+    }
+)
+"""What a label stands for, in any case and without blanks around it, where there is no score."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -149,6 +149,15 @@ async def test_in_an_outage_it_is_accepted_and_stored_later(audited, database):
         ({"request_id": "r", "score": 1, "source": "x" * 201}, "source"),
         ({"request_id": "r", "score": 1, "comment": 1}, "comment"),
         ({"request_id": "r", "score": 1, "lable": "bad"}, "lable"),
+        ({"request_id": "r", "compared_to": "s"}, "score"),
+        ({"request_id": "r", "compared_to": "s", "score": 1}, "preferred"),
+        ({"request_id": "r", "preferred": "this"}, "compared_to"),
+        ({"request_id": "r", "compared_to": "s", "preferred": "that"}, "preferred"),
+        ({"request_id": "r", "compared_to": "chatcmpl-r", "preferred": "this"}, "compared_to"),
+        ({"request_id": "r", "compared_to": "", "preferred": "this"}, "compared_to"),
+        ({"request_id": "r", "score": 1, "given_at": "today"}, "given_at"),
+        ({"request_id": "r", "score": 1, "given_at": -1}, "given_at"),
+        ({"request_id": "r", "score": 1, "given_at": 1e11}, "given_at"),
     ],
 )
 async def test_what_is_wrong_is_named(serve, body, field):
@@ -157,6 +166,39 @@ async def test_what_is_wrong_is_named(serve, body, field):
     assert status == 400
     assert told["error"]["param"] == field
     assert field in told["error"]["message"]
+
+
+async def test_one_answer_may_be_preferred_to_another(audited, database):
+    async with audited() as service:
+        (mine, _), (_, other) = await asked(service), await asked(service)
+        status, _ = await post(service, request_id=mine, compared_to=other, preferred="this")
+        assert status == 200
+    (row,) = rows(database)
+    assert (row["request_id"], row["preferred"], row["score"]) == (mine, "this", None)
+    assert row["compared_to"] == other.removeprefix("chatcmpl-")
+
+
+async def test_both_answers_of_a_comparison_must_be_the_tenants(audited, database):
+    async with audited() as service:
+        mine, _ = await asked(service, tenant="a")
+        theirs, _ = await asked(service, tenant="b")
+        for other in (theirs, "nobody"):
+            status, told = await post(
+                service, request_id=mine, compared_to=other, preferred="same", tenant="a"
+            )
+            assert (status, told["error"]["param"]) == (404, "compared_to")
+    assert rows(database) == []
+
+
+async def test_what_was_said_earlier_does_not_replace_a_later_word(audited, database):
+    async with audited() as service:
+        request_id, _ = await asked(service)
+        await post(service, request_id=request_id, score=1)
+        await post(service, request_id=request_id, score=0, given_at=1_700_000_000)
+        await post(service, request_id=request_id, score=0.5, given_at=1_700_000_000, source="ci")
+    mine, cis = rows(database)
+    assert mine["score"] == 1
+    assert (cis["score"], cis["given_at"]) == (0.5, 1_700_000_000)
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff\xfe", b'"text"'])
