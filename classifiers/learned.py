@@ -18,6 +18,7 @@ from cascade.errors import ConfigError, EstimatorError
 from cascade.protocols import Embedder
 from cascade.types import Beliefs, ChatRequest
 from classifiers.artifact import Manifest, load
+from classifiers.features import TEXT
 from classifiers.read import read
 from classifiers.text import Extraction
 
@@ -96,9 +97,34 @@ class LearnedEstimator:
         texts = [each.text for each in seen]
         vectors = await self._embedded(texts)
         return [
-            self._beliefs(request, seen[at].features, None if vectors is None else vectors[at])
+            self._beliefs(
+                request.escalation, seen[at].features, None if vectors is None else vectors[at]
+            )
             for at, request in enumerate(requests)
         ]
+
+    def again(
+        self, features: Mapping[str, float], embedding: Embedding | None, escalation: float
+    ) -> Beliefs | None:
+        """The estimate for a request of the audit log, from what that keeps of it.
+
+        Args:
+            features: its text's and its own.
+            embedding: of what was classified, where it is kept.
+            escalation: how much its session had had to go up.
+
+        Returns:
+            None where that is not enough: another kind of estimator looked at it, or there is no
+            embedding by the model that the artifact was fitted on.
+        """
+        fitted = self.manifest.embedding
+        if not features.keys() >= set(TEXT):
+            return None
+        if fitted is None:
+            return self._beliefs(escalation, features, None)
+        if embedding is None or embedding.model != fitted.model:
+            return None
+        return self._beliefs(escalation, features, np.asarray(embedding.vector, dtype=np.float32))
 
     async def _embedded(self, texts: Sequence[str]) -> NDArray[np.float32] | None:
         if self._embedder is None or not texts:
@@ -114,22 +140,22 @@ class LearnedEstimator:
 
     def _beliefs(
         self,
-        request: ChatRequest,
+        escalation: float,
         features: Mapping[str, float],
         vector: NDArray[np.float32] | None,
     ) -> Beliefs:
         # One at a time: sums of a matrix are rounded otherwise than those of a row.
         (means,), (out,) = self._model(None if vector is None else vector[None, :], [features])
         return Beliefs(
-            mean=self._mean(request, means),
+            mean=self._mean(escalation, means),
             flags=frozenset({OUT_OF_DOMAIN} if out else ()),
             features=features,
             embedding=self._embedding(vector),
         )
 
-    def _mean(self, request: ChatRequest, means: NDArray[np.float64]) -> dict[str, float]:
+    def _mean(self, escalation: float, means: NDArray[np.float64]) -> dict[str, float]:
         told = dict(zip(self._model.tiers, map(float, means), strict=True))
-        lowered = self._history_weight * request.escalation
+        lowered = self._history_weight * escalation
         if lowered <= 0.0:
             return told
         last = self._model.tiers[-1]

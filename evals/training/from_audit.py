@@ -3,7 +3,8 @@
 A request whose answer somebody spoke of is a row: its features and embedding are on its audit row,
 and the word is the label of the tier that answered. What the other tiers would have said is not
 known, and what was sent up is harder than the rest: such labels make each tier look worse or better
-than it is on average, unless some requests are sent to each tier at random by an experiment.
+than it is on average, unless some requests are sent to each tier at random by an experiment. Shadow
+calls (`from_draws`) have labels of all tiers for requests that chance has chosen.
 """
 
 from base64 import b64decode
@@ -17,14 +18,11 @@ from sqlalchemy import Engine, RowMapping, select
 
 from classifiers.features import KNOWN, TAG, TEXT
 from evals.metrics import mean
+from evals.training.from_draws import drawn_ids, drawn_labels
+from evals.training.preferences import Answered, labels, unfit
 from evals.training.rows import Rows, TrainingError
+from serving.store.feedback import WORDS
 from serving.store.tables import feedback, requests
-
-WORDS: Mapping[str, float] = {
-    **dict.fromkeys(("good", "right", "correct", "up", "accept", "accepted", "yes"), 1.0),
-    **dict.fromkeys(("bad", "wrong", "incorrect", "down", "reject", "rejected", "no"), 0.0),
-}
-"""What a label of the feedback stands for, where it has no score."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,28 +39,39 @@ class Logged:
     skipped: Mapping[str, int]
 
 
-def from_audit(engine: Engine, tiers: Sequence[str], *, embeddings: bool) -> Logged:
+def from_audit(
+    engine: Engine, tiers: Sequence[str], *, embeddings: bool, judge: str | None = None
+) -> Logged:
     """Every request that somebody spoke of, as a row.
 
     Args:
         engine: of the audit database.
         tiers: from the cheapest to the best.
         embeddings: take only rows with an embedding, of the model that most of them have.
+        judge: whose word on the answers of requests that were drawn for shadow calls is a label as
+            well, where nobody spoke of them; None: nobody's.
 
     Raises:
         TrainingError: there are none.
     """
+    drawn = {} if judge is None else drawn_labels(engine, judge)
     said = _said(engine)
     skipped: dict[str, int] = defaultdict(int)
-    found = []
-    for row in _answered(engine):
-        word = said.get((row["id"], row["tenant"]))
-        if word is None:
-            continue
-        if (why := _unfit(row, tiers, embeddings=embeddings)) is not None:
+    fit = {}
+    for row in _answered(engine, judge):
+        key = row["id"], row["tenant"]
+        why = _unfit(row, tiers, embeddings=embeddings)
+        if why is None:
+            fit[key] = row
+        elif key in said or row["id"] in drawn:
             skipped[why] += 1
-            continue
-        found.append((row, word))
+    compared, used = _compared(engine, fit, said, skipped)
+    alone = [
+        (row, known)
+        for key, row in fit.items()
+        if key not in used and (known := _known(row, tiers, drawn, said.get(key)))
+    ]
+    found = [*alone, *compared]
     if embeddings:
         found, embedded_by = _of_one_model(found, skipped)
     if not found:
@@ -74,7 +83,9 @@ def from_audit(engine: Engine, tiers: Sequence[str], *, embeddings: bool) -> Log
     )
 
 
-Found = list[tuple[RowMapping, float]]
+Key = tuple[str, str]
+Found = list[tuple[RowMapping, Mapping[str, float]]]
+"""Rows with labels by tier."""
 
 
 def _said(engine: Engine) -> dict[tuple[str, str], float]:
@@ -90,9 +101,65 @@ def _said(engine: Engine) -> dict[tuple[str, str], float]:
     return {key: mean(scores) for key, scores in words.items()}
 
 
-def _answered(engine: Engine) -> Sequence[RowMapping]:
+def _compared(
+    engine: Engine,
+    fit: Mapping[Key, RowMapping],
+    said: Mapping[Key, float],
+    skipped: dict[str, int],
+) -> tuple[Found, set[Key]]:
+    """A row for each prompt of which answers were compared, and the requests that are in it."""
+    prompts: dict[Key, list[tuple[Answered, Answered, str]]] = defaultdict(list)
+    rows: dict[Key, RowMapping] = {}
+    used: set[Key] = set()
+    for this, other, preferred in _comparisons(engine):
+        if this not in fit or other not in fit:
+            continue
+        mine, theirs = (
+            Answered(tier=fit[key]["tier"], prompt=fit[key]["prompt_hash"], word=said.get(key))
+            for key in (this, other)
+        )
+        if (why := unfit(mine, theirs)) is not None:
+            skipped[why] += 1
+            continue
+        prompt = mine.prompt, this[1]
+        rows.setdefault(prompt, fit[this])
+        prompts[prompt].append((mine, theirs, preferred))
+        used |= {this, other}
+    return [(rows[prompt], labels(pairs)) for prompt, pairs in prompts.items()], used
+
+
+def _comparisons(engine: Engine) -> list[tuple[Key, Key, str]]:
+    columns = ("request_id", "compared_to", "tenant", "preferred")
+    wanted = select(*(feedback.c[name] for name in columns)).where(
+        feedback.c.preferred.is_not(None)
+    )
+    ordered = wanted.order_by(feedback.c.request_id, feedback.c.source)
+    with engine.connect() as connection:
+        return [
+            ((this, tenant), (other, tenant), preferred)
+            for this, other, tenant, preferred in connection.execute(ordered)
+        ]
+
+
+def _known(
+    row: RowMapping,
+    tiers: Sequence[str],
+    drawn: Mapping[str, Mapping[str, float]],
+    word: float | None,
+) -> dict[str, float]:
+    """Labels by tier; what was said of an answer counts before what a judge says."""
+    judged = drawn.get(row["id"], {})
+    known = {tier: score for tier, score in judged.items() if tier in tiers}
+    return known if word is None else {**known, row["tier"]: word}
+
+
+def _answered(engine: Engine, judge: str | None) -> Sequence[RowMapping]:
     columns = ("id", "tenant", "session", "prompt_hash", "tier", "features", "embedding")
-    spoken_of = requests.c.id.in_(select(feedback.c.request_id))
+    spoken_of = requests.c.id.in_(select(feedback.c.request_id)) | requests.c.id.in_(
+        select(feedback.c.compared_to).where(feedback.c.compared_to.is_not(None))
+    )
+    if judge is not None:
+        spoken_of |= requests.c.id.in_(drawn_ids(judge))
     wanted = select(*(requests.c[name] for name in columns)).where(spoken_of)
     with engine.connect() as connection:
         return connection.execute(wanted.order_by(requests.c.id)).mappings().all()
@@ -122,13 +189,14 @@ def _of_one_model(found: Found, skipped: dict[str, int]) -> tuple[Found, str]:
 
 
 def _rows(found: Found, tiers: Sequence[str], *, embeddings: bool) -> Rows:
-    labels = np.full((len(found), len(tiers)), np.nan)
-    for at, (row, score) in enumerate(found):
-        labels[at, tiers.index(row["tier"])] = score
+    given = np.full((len(found), len(tiers)), np.nan)
+    for at, (_, told) in enumerate(found):
+        for tier, score in told.items():
+            given[at, tiers.index(tier)] = score
     return Rows(
         tiers=list(tiers),
         features=[_features(row) for row, _ in found],
-        labels=labels,
+        labels=given,
         groups=np.array([row["session"] or row["prompt_hash"] for row, _ in found]),
         embeddings=np.stack([_vector(row) for row, _ in found]) if embeddings else None,
     )

@@ -40,8 +40,9 @@ def answered(name, *, tier="small", model="words-1", features=None, **fields):
     return record(done, embeddings=True)
 
 
-def said(name, score=None, label=None, *, source="", tenant="default"):
+def said(name, score=None, label=None, *, source="", tenant="default", **comparison):
     return Feedback(
+        **comparison,
         request_id=name,
         tenant=tenant,
         source=source,
@@ -125,3 +126,44 @@ def test_a_log_without_embeddings_says_which_setting_keeps_them(engine):
     store(engine, answered("a", model=None), said("a", 1.0))
     with pytest.raises(TrainingError, match=r"1 skipped: .*audit\.embeddings"):
         from_audit(engine, ["small"], embeddings=True)
+
+
+def test_answers_of_two_tiers_to_one_prompt_that_were_compared_are_one_row(engine):
+    store(
+        engine,
+        answered("a"),
+        answered("b", tier="large"),
+        said("b", compared_to="a", preferred="this"),
+    )
+    logged = from_audit(engine, ["small", "large"], embeddings=True)
+    np.testing.assert_allclose(logged.rows.labels, [[1 / 3, 2 / 3]])
+
+
+def test_what_was_said_of_an_answer_goes_before_a_comparison(engine):
+    store(
+        engine,
+        answered("a"),
+        answered("b", tier="large"),
+        said("a", 0.5, source="ci"),
+        said("b", compared_to="a", preferred="this"),
+    )
+    logged = from_audit(engine, ["small", "large"], embeddings=True)
+    np.testing.assert_allclose(logged.rows.labels, [[0.5, 0.75]])
+
+
+def test_comparisons_that_say_nothing_of_tiers_are_counted_with_why(engine):
+    other = [{"role": "user", "content": "another prompt"}]
+    store(
+        engine,
+        answered("a"),
+        answered("b"),
+        answered("c", tier="large", messages=other),
+        said("a", 1.0, compared_to="b", preferred="same"),
+        said("b", compared_to="c", preferred="other"),
+    )
+    logged = from_audit(engine, ["small", "large"], embeddings=True)
+    np.testing.assert_array_equal(logged.rows.labels, [[1.0, np.nan]])
+    assert logged.skipped == {
+        "two answers of one tier were compared": 1,
+        "two answers were compared that are not to the same prompt": 1,
+    }
