@@ -5,7 +5,8 @@
 Each request has two attempts, so three rows. `write` is timed on an event loop that gets R requests
 a second, beside the lateness of that loop's timer with and without a sink at work. Rows a second
 are of a backlog of N requests that waits in the spool, from there into a real SQLite file and a
-real PostgreSQL; `mixed` is N requests written as fast as they are taken, until all are stored.
+real PostgreSQL; `mixed` is N requests written as fast as they are taken, until all are stored;
+`kept` is the same with prompts encrypted and rows chained.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -24,8 +26,11 @@ from sqlalchemy import func, select
 
 from cascade.audit import record
 from cascade.result import CascadeResult
+from serving.store.chain import Chain
 from serving.store.database import engine_for
 from serving.store.inserter import Inserter
+from serving.store.keys import VARIABLE, audit_keys, new_key
+from serving.store.prompts import prompts
 from serving.store.rows import encode
 from serving.store.sink import SqlAuditSink
 from serving.store.spool import Spool
@@ -47,6 +52,7 @@ class Measured:
     late_without_ms: tuple[float, float]
     drained: float
     mixed: float
+    kept: float
 
 
 def main() -> None:
@@ -57,7 +63,7 @@ def main() -> None:
     given = parser.parse_args()
     table = Table(title=f"{given.requests:,} requests of {ROWS} rows; {given.rate} a second")
     table.add_column("database")
-    for name in ("write", "timer late", "without sink", "rows/s, drain", "rows/s, mixed"):
+    for name in ("write", "timer late", "without sink", "rows/s, drain", "mixed", "kept"):
         table.add_column(name, justify="right")
     for name, url in databases():
         seen = measure(name, url, given.requests, given.rate)
@@ -68,6 +74,7 @@ def main() -> None:
             "{:.2f} / {:.2f} ms".format(*seen.late_without_ms),
             f"{seen.drained:,.0f}",
             f"{seen.mixed:,.0f}",
+            f"{seen.kept:,.0f}",
         )
     Console(width=110).print(table, "Two numbers are the median and the 99th percentile.")
 
@@ -82,6 +89,9 @@ def databases() -> Iterator[tuple[str, str]]:
 
 def measure(name: str, url: str, number: int, rate: int) -> Measured:
     """All numbers of one database."""
+    keys = audit_keys({VARIABLE: new_key()})
+    if keys is None:
+        raise AssertionError("a key was given")
     _, late_without = asyncio.run(paced(None, rate))
     with running(url) as sink:
         writes, late = asyncio.run(paced(sink, rate))
@@ -91,16 +101,17 @@ def measure(name: str, url: str, number: int, rate: int) -> Measured:
         late_ms=quantiles(late, 1e3),
         late_without_ms=quantiles(late_without, 1e3),
         drained=drained(url, number),
-        mixed=mixed(url, number),
+        mixed=mixed(url, "m", number),
+        kept=mixed(url, "k", number, prompts=prompts("full", keys), chain=Chain(keys)),
     )
 
 
 @contextlib.contextmanager
-def running(url: str) -> Iterator[SqlAuditSink]:
+def running(url: str, **options: Any) -> Iterator[SqlAuditSink]:
     """A sink at work, with a spool of its own."""
     engine = engine_for(url)
     with tempfile.TemporaryDirectory() as folder:
-        sink = SqlAuditSink(engine, Path(folder))
+        sink = SqlAuditSink(engine, Path(folder), **options)
         sink.start()
         yield sink
         sink.close(timeout=60)
@@ -146,10 +157,10 @@ def drained(url: str, number: int) -> float:
     return number * ROWS / took
 
 
-def mixed(url: str, number: int) -> float:
+def mixed(url: str, prefix: str, number: int, **options: Any) -> float:
     """Rows a second from `write` into the database, everything at work."""
-    given = answers("m", number)
-    with running(url) as sink:
+    given = answers(prefix, number)
+    with running(url, **options) as sink:
         before = time.perf_counter()
         for each in given:
             sink.write(each)

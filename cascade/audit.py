@@ -1,8 +1,10 @@
 """What the audit log keeps of a request: flat rows of plain values, without the prompt's text.
 
-The rows carry what is needed to explain the decision and to ask later what another policy would
-have done: beliefs, scores, thresholds, features, tokens by bucket and money. Money is kept in
-integer pico-dollars (10^-12), so that a token's price of a fraction of a millionth adds up exactly.
+Where prompts are to be kept as well, somebody else says in which form, and nothing else in a row is
+made of them. The rows carry what is needed to explain the decision and to ask later what another
+policy would have done: beliefs, scores, thresholds, features, tokens by bucket and money. Money is
+kept in integer pico-dollars (10^-12), so that a token's price of a fraction of a millionth adds up
+exactly.
 """
 
 import hashlib
@@ -12,14 +14,49 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Protocol
 
 from cascade.embedding import Embedding
 from cascade.prefix import Fingerprint
 from cascade.result import CascadeResult
-from cascade.types import Attempt, ChatRequest, Cost, Usage
+from cascade.types import Attempt, Beliefs, ChatRequest, Cost, Usage
 
 PICO = Decimal(10) ** 12
+
+_PRIORS = frozenset({"fallback", "no_estimator"})
+"""Flags of beliefs that are the same for every request."""
+
+
+class Prompts(Protocol):
+    """What is kept of what was asked and answered.
+
+    Attributes:
+        form: none, hash, redacted or full.
+    """
+
+    @property
+    def form(self) -> str:
+        """In which form."""
+        ...
+
+    def texts(self, result: CascadeResult) -> tuple[str | None, str | None]:
+        """Of the prompt and of the answer, as they are kept; None where nothing is."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unkept:
+    """No text is kept; with the form `none`, no hash of it either."""
+
+    form: str = "hash"
+
+    def texts(self, result: CascadeResult) -> tuple[None, None]:
+        """Neither."""
+        del result
+        return None, None
+
+
+HASHED = Unkept()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +114,11 @@ class AttemptRecord:
 class AuditRecord:
     """One request with its attempts. status: ok, degraded, cancelled or error.
 
+    `key_id` is a short hash of the key that the client sent. `difficulty` is the probability that
+    the tier least likely to do, which is the smallest one, does not do; None without an estimate of
+    this request. `prompt_form` is what was kept of the prompt (None in rows of older versions,
+    which kept its hash), `prompt_text` and `answer_text` are the texts in that form; `prompt_hash`
+    is empty when not even that was kept.
     `embedding` is {"model": ..., "float16": base64 of little-endian halves}, where it is kept.
     `segments` are the prompt's, as hashes: a list of {"name", "tokens", "raw", "masked", "parts"}.
     """
@@ -90,7 +132,9 @@ class AuditRecord:
     experiment_version: int | None
     policy: str
     config_version: str
+    prices_version: str | None
     tenant: str
+    key_id: str | None
     end_user: str | None
     session: str
     unit: str
@@ -98,6 +142,9 @@ class AuditRecord:
     tags: Mapping[str, str]
     prompt_hash: str
     prompt_messages: int
+    prompt_form: str | None
+    prompt_text: str | None
+    answer_text: str | None
     segments: Sequence[Mapping[str, Any]] | None
     tier: str | None
     model: str | None
@@ -105,6 +152,7 @@ class AuditRecord:
     answers: int
     beliefs: Mapping[str, float] | None
     belief_flags: Sequence[str]
+    difficulty: float | None
     features: Mapping[str, float] | None
     embedding: Mapping[str, str] | None
     cost_pico: int | None
@@ -118,12 +166,15 @@ class AuditRecord:
     attempts: Sequence[AttemptRecord]
 
 
-def record(result: CascadeResult, *, embeddings: bool = False) -> AuditRecord:
+def record(
+    result: CascadeResult, *, embeddings: bool = False, prompts: Prompts = HASHED
+) -> AuditRecord:
     """Flatten a result and leave the text out.
 
     Args:
         result: what became of a request.
         embeddings: keep the embedding of what was classified, if there is one.
+        prompts: what to keep of the texts.
     """
     request, beliefs, error = result.request, result.beliefs, result.error
     return AuditRecord(
@@ -136,21 +187,22 @@ def record(result: CascadeResult, *, embeddings: bool = False) -> AuditRecord:
         experiment_version=result.experiment_version,
         policy=result.policy,
         config_version=result.config_version,
+        prices_version=result.prices_version or None,
         tenant=request.tenant,
+        key_id=request.key_id or None,
         end_user=request.user or None,
         session=request.session,
         unit=request.unit,
         idempotency_hash=key_hash(request.idempotency_key),
         tags=dict(request.tags),
-        prompt_hash=prompt_hash(request),
-        prompt_messages=len(request.messages),
-        segments=_segments(result.fingerprint),
+        **_prompt(result, prompts),
         tier=result.completion.tier if result.completion else None,
         model=result.completion.model if result.completion else None,
         reason=result.reason,
         answers=result.answers,
         beliefs=dict(beliefs.mean) if beliefs else None,
         belief_flags=sorted(beliefs.flags) if beliefs else [],
+        difficulty=_difficulty(beliefs),
         features=dict(beliefs.features) if beliefs else None,
         embedding=_halves(beliefs.embedding) if beliefs and embeddings else None,
         cost_pico=pico(result.cost.total) if result.cost else None,
@@ -163,6 +215,11 @@ def record(result: CascadeResult, *, embeddings: bool = False) -> AuditRecord:
         error_status=error.status if error else None,
         attempts=[_attempt(request.id, attempt) for attempt in result.attempts],
     )
+
+
+def late(request_id: str, attempts: Sequence[Attempt]) -> list[AttemptRecord]:
+    """The rows of calls that were made once the request itself was recorded."""
+    return [_attempt(request_id, attempt) for attempt in attempts]
 
 
 def prompt_hash(request: ChatRequest) -> str:
@@ -188,6 +245,26 @@ def status_of(result: CascadeResult) -> str:
     if result.error is not None:
         return "error"
     return "degraded" if result.degraded else "ok"
+
+
+def _prompt(result: CascadeResult, prompts: Prompts) -> dict[str, Any]:
+    request, hashed = result.request, prompts.form != "none"
+    prompt_text, answer_text = prompts.texts(result)
+    return {
+        "prompt_hash": prompt_hash(request) if hashed else "",
+        "prompt_messages": len(request.messages),
+        "prompt_form": prompts.form,
+        "prompt_text": prompt_text,
+        "answer_text": answer_text,
+        "segments": _segments(result.fingerprint) if hashed else None,
+    }
+
+
+def _difficulty(beliefs: Beliefs | None) -> float | None:
+    """Of what was estimated; a prior says nothing of the request."""
+    if beliefs is None or not beliefs.mean or beliefs.flags & _PRIORS:
+        return None
+    return 1.0 - min(beliefs.mean.values())
 
 
 def _attempt(request_id: str, attempt: Attempt) -> AttemptRecord:

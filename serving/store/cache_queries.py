@@ -95,6 +95,7 @@ def _attempts(connection: Connection, ids: Sequence[str]) -> dict[str, list[dict
     wanted = select(*_ATTEMPT).where(
         attempts.c.request_id.in_(ids),
         attempts.c.kind.in_(_OF_PROMPTS),
+        or_(attempts.c.kind != Kind.SHADOW.value, attempts.c.judge.is_(None)),  # a verdict is none
         or_(attempts.c.error_type.is_(None), attempts.c.input_tokens.is_not(None)),
     )
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)

@@ -15,14 +15,19 @@ from dataclasses import dataclass
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, StatementError
 
+from serving.store.adding import catch_up
+from serving.store.chain import Chain
 from serving.store.database import WRITES, brief, lacks_tables
-from serving.store.rows import Entry, decode, insert
+from serving.store.rows import Entry, decode, insert, known
 from serving.store.spool import Spool
 from serving.store.tables import metadata
 
 logger = logging.getLogger(__name__)
 
 _MOST_ROWS = 2000  # requests in one transaction
+_POSTPONE_SECONDS = 2.0  # calls whose request is not there yet
+_LATEST_SECONDS = 3600.0  # after which it is taken to never come
+_AGAIN_SECONDS = 60.0  # for which it is looked for all the same, after a long outage
 _POLL_SECONDS = 1.0  # other processes' batches come without a signal
 _PING_SECONDS = 5.0
 _FIRST_PAUSE_SECONDS = 0.2
@@ -38,13 +43,31 @@ class Refused:
 
 
 class Inserter:
-    """Moves batches from the spool into the tables, oldest first."""
+    """Moves batches from the spool into the tables, oldest first.
 
-    def __init__(self, spool: Spool, engine: Engine) -> None:
+    Args:
+        spool: where batches come from.
+        engine: of the database.
+        chain: what chains the requests; None leaves them unchained.
+        again_seconds: for which the request of old calls is looked for.
+    """
+
+    def __init__(
+        self,
+        spool: Spool,
+        engine: Engine,
+        chain: Chain | None = None,
+        *,
+        again_seconds: float = _AGAIN_SECONDS,
+    ) -> None:
         self.error: str | None = None
         self.refused = 0
         self._spool = spool
         self._engine = engine.execution_options(**WRITES)
+        self._chain = chain
+        self._again_seconds = again_seconds
+        self._missed = dict[bytes, float]()  # old calls without a request, since when
+        self._behind = True  # there may be rows of an older version that are not added up
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._deadline = float("inf")
@@ -92,12 +115,15 @@ class Inserter:
 
     def _insert_some(self) -> bool:
         """Insert the oldest batches; False when there are none."""
+        self._spool.resume(_POSTPONE_SECONDS)
         with self._spool.claim(_MOST_ROWS) as claim:
             if not claim.batches:
                 self._ping()
+                self._behind = self._behind and catch_up(self._engine) > 0
                 return False
             entries, refused = _read(claim.lines)
-            refused += self._insert(entries)
+            refused += self._insert([each for each in entries if each.late_since is None])
+            refused += self._join([each for each in entries if each.late_since is not None])
             self._reached = time.monotonic()
             self._set_aside(refused)
             self._spool.remove(claim)
@@ -105,6 +131,8 @@ class Inserter:
 
     def _insert(self, entries: Sequence[Entry]) -> list[Refused]:
         """Insert, by halves and halves of halves when the database refuses a value among them."""
+        if not entries:
+            return []
         try:
             self._commit(entries)
         except (StatementError, OverflowError) as error:
@@ -116,9 +144,47 @@ class Inserter:
             return self._insert(entries[:half]) + self._insert(entries[half:])
         return []
 
+    def _join(self, entries: Sequence[Entry]) -> list[Refused]:
+        """Insert calls that came after their request; those that came before it wait for it.
+
+        It may be in the hands of another process, or have been refused or deleted. After a long
+        outage all are old, and another process may be about to write it.
+        """
+        if not entries:
+            return []
+        with self._engine.connect() as connection:
+            there = known(connection, entries)
+        joining = [each for each in entries if there.issuperset(each.request_ids)]
+        refused, early = self._insert(joining), list[bytes]()
+        for each in entries:
+            if there.issuperset(each.request_ids):
+                self._missed.pop(each.line, None)
+            elif self._is_over(each):
+                refused.append(Refused(each.line, "their request is not in the audit log"))
+            else:
+                early.append(each.line)
+        if early:
+            self._spool.postpone(early)
+        return refused
+
+    def _is_over(self, late: Entry) -> bool:
+        """Whether the request of calls that are old has been looked for long enough."""
+        now = time.monotonic()
+        if (late.late_since or 0.0) > time.time() - _LATEST_SECONDS:
+            return False
+        if now - self._missed.setdefault(late.line, now) < self._again_seconds:
+            return False
+        del self._missed[late.line]
+        return True
+
     def _commit(self, entries: Sequence[Entry]) -> None:
+        head = None
         with self._engine.begin() as connection:
-            insert(connection, entries)
+            new = insert(connection, entries)
+            if self._chain is not None:
+                head = self._chain.link(connection, new.requests, new.calls)
+        if self._chain is not None and head is not None:
+            self._chain.head = head
 
     def _set_aside(self, refused: Sequence[Refused]) -> None:
         if not refused:

@@ -13,14 +13,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cascade import audit
+from cascade.audit import HASHED, Prompts
 from cascade.result import CascadeResult
 from serving.store.feedback import Feedback
+from serving.store.late import Late
 from serving.store.rows import encode
 from serving.store.spool import Spool
 
 logger = logging.getLogger(__name__)
 
 _MOST_ROWS = 1000  # in one batch
+
+Item = CascadeResult | Feedback | Late
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +51,7 @@ class Journal:
         limits: see Limits.
         written: called after each batch.
         embeddings: keep those of what was classified.
+        prompts: what to keep of the texts.
     """
 
     def __init__(
@@ -56,6 +61,7 @@ class Journal:
         written: Callable[[], None],
         *,
         embeddings: bool = False,
+        prompts: Prompts = HASHED,
     ) -> None:
         self.dropped = 0
         self.error: str | None = None
@@ -63,7 +69,8 @@ class Journal:
         self._limits = limits
         self._written = written
         self._embeddings = embeddings
-        self._queue = deque[CascadeResult | Feedback]()
+        self._prompts = prompts
+        self._queue = deque[Item]()
         self._lines = list[bytes]()  # encoded and not yet written
         self._taken = self._done = 0
         self._progress = threading.Condition()
@@ -82,7 +89,7 @@ class Journal:
         """Begin to write."""
         self._thread.start()
 
-    def append(self, item: CascadeResult | Feedback, *, urgent: bool = False) -> bool:
+    def append(self, item: Item, *, urgent: bool = False) -> bool:
         """Take it; when there is no room at all, count it as dropped, say so and return False.
 
         Args:
@@ -162,12 +169,13 @@ class Journal:
                 self.dropped += 1
                 logger.exception("request %s cannot be audited", _about(item))
 
-    def _line(self, item: CascadeResult | Feedback) -> bytes:
-        if isinstance(item, Feedback):
+    def _line(self, item: Item) -> bytes:
+        if isinstance(item, Feedback | Late):
             return encode(item)
-        return encode(audit.record(item, embeddings=self._embeddings))
+        row = audit.record(item, embeddings=self._embeddings, prompts=self._prompts)
+        return encode(row)
 
-    def _drop(self, item: CascadeResult | Feedback) -> None:
+    def _drop(self, item: Item) -> None:
         self.dropped += 1
         if time.monotonic() - self._complained >= 1.0:
             self._complained = time.monotonic()
@@ -184,5 +192,5 @@ class Journal:
         self.error = error
 
 
-def _about(item: CascadeResult | Feedback) -> str:
-    return item.request_id if isinstance(item, Feedback) else item.request.id
+def _about(item: Item) -> str:
+    return item.request.id if isinstance(item, CascadeResult) else item.request_id

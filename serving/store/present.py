@@ -59,7 +59,7 @@ def request_view(record: AuditRecord, said: Sequence[Feedback] = ()) -> Renderab
     return Group(
         Panel(_head(record), title=plain(f"request {record.id}"), title_align="left"),
         _beliefs(record),
-        _calls([call for call in record.attempts if call.kind != Kind.JUDGE]),
+        _calls([call for call in record.attempts if not _judges(call)]),
         _steps(record),
         _foot(record),
         *(plain(_feedback(each)) for each in said),
@@ -83,8 +83,9 @@ def _head(record: AuditRecord) -> RenderableType:
         "time": f"{moment(record.created_at)} UTC",
         "asked for": f"{record.requested_model} ({experiment}policy {record.policy})",
         "answered by": f"{record.tier} ({record.model})" if record.tier else "nobody",
-        "whose": f"tenant {record.tenant}, session {record.session or NONE}",
-        "prompt": f"{messages}, hash {record.prompt_hash}",
+        "whose": _whose(record),
+        "prompt": f"{messages}{_kept(record)}",
+        "versions": _versions(record),
         "segments": ", ".join(
             f"{each['name']} {each['tokens']:,}" for each in record.segments or ()
         ),
@@ -99,13 +100,36 @@ def _head(record: AuditRecord) -> RenderableType:
     return grid
 
 
+def _whose(record: AuditRecord) -> str:
+    user = f", user {record.end_user}" if record.end_user else ""
+    key = f", key {record.key_id}" if record.key_id else ""
+    return f"tenant {record.tenant}, session {record.session or NONE}{user}{key}"
+
+
+def _kept(record: AuditRecord) -> str:
+    """What is kept of the prompt, and how it is read."""
+    hashed = f", hash {record.prompt_hash}" if record.prompt_hash else ""
+    if record.prompt_text is None:
+        return hashed
+    return f"{hashed}, kept {record.prompt_form}: --prompt prints it"
+
+
+def _versions(record: AuditRecord) -> str:
+    """Of what may have changed since: configuration, prices, and the experiment."""
+    prices = f", prices {record.prices_version}" if record.prices_version else ""
+    changed = record.experiment_version
+    experiment = "" if changed is None else f", experiment changed by {changed}"
+    return f"configuration {record.config_version}{prices}{experiment}"
+
+
 def _beliefs(record: AuditRecord) -> RenderableType:
     if not record.beliefs:
         return plain("No estimate was made.", "dim")
     means = ", ".join(f"{tier} {decimal(mean)}" for tier, mean in record.beliefs.items())
     flags = f" ({', '.join(record.belief_flags)})" if record.belief_flags else ""
     made_from = f"\nestimated from {features(record.features)}" if record.features else ""
-    return plain(f"P(acceptable answer){flags}: {means}{made_from}")
+    hard = "" if record.difficulty is None else f"; difficulty {decimal(record.difficulty)}"
+    return plain(f"P(acceptable answer){flags}: {means}{hard}{made_from}")
 
 
 def _calls(calls: Sequence[AttemptRecord]) -> RenderableType:
@@ -132,12 +156,17 @@ def _steps(record: AuditRecord) -> RenderableType:
     """Why each step was taken and what came of it, in words."""
     grid = Table.grid(padding=(0, 1))
     for call in record.attempts:
-        judging = call.kind == Kind.JUDGE
+        judging = _judges(call)
         who = f"{call.judge} judges {call.tier}" if judging else f"{call.tier}, {call.kind}"
         grid.add_row(plain(str(call.index), "dim"), plain(f"{who}: {call.reason}", "bold"))
         for fact in _judge_facts(call) if judging else _call_facts(call):
             grid.add_row("", plain(fact))
     return grid
+
+
+def _judges(call: AttemptRecord) -> bool:
+    """Whether it is about an answer, and not one: a shadow call with a judge is such a one too."""
+    return call.kind == Kind.JUDGE or (call.kind == Kind.SHADOW and call.judge is not None)
 
 
 def _call_facts(call: AttemptRecord) -> Iterator[str]:
@@ -148,7 +177,8 @@ def _call_facts(call: AttemptRecord) -> Iterator[str]:
     cut = ", cut off" if call.partial else ""
     tries = f", asked {call.tries} times" if (call.tries or 1) > 1 else ""
     begun = f"{duration(call.started_ms)} after the request"
-    yield f"{begun}{model}{replica}{tries}{first}{finish}{cut}"
+    chance = "" if call.propensity is None else f", drawn with probability {call.propensity:g}"
+    yield f"{begun}{model}{replica}{tries}{first}{finish}{cut}{chance}"
     if call.quoted_pico is not None:
         premium = call.cold_premium_pico
         cold = f", {pico_dollars(premium)} of it because its cache was cold" if premium else ""
@@ -201,10 +231,16 @@ def _comparison(record: AuditRecord) -> str:
     return f"{told}, saved {pico_dollars(saved)} ({percent(saved, baseline)})"
 
 
+_PREFERRED = {"this": "better than", "other": "worse than", "same": "as good as"}
+
+
 def _feedback(said: Feedback) -> str:
     score = None if said.score is None else f"score {decimal(said.score)}"
     correction = f"should have been: {said.correction}" if said.correction is not None else None
-    parts = [each for each in (score, said.label, correction, said.comment) if each]
+    compared = None
+    if said.preferred is not None:
+        compared = f"{_PREFERRED[said.preferred]} that of {said.compared_to}"
+    parts = [each for each in (score, said.label, compared, correction, said.comment) if each]
     source = f" of {said.source}" if said.source else ""
     return f"feedback{source}, {moment(said.given_at)} UTC: {'; '.join(parts)}"
 

@@ -25,8 +25,10 @@ from serving.store.stats import ArmUse, JudgeUse, Quantiles, Stats, TierUse
 
 def stats_view(found: Stats) -> RenderableType:
     """Totals, then by arm, by tier and by judge, then times."""
-    if not found.requests or found.first_at is None or found.last_at is None:
-        return plain("No requests in that time.", "dim")
+    if not found.requests:
+        return Group(
+            plain("No requests in that time.", "dim"), *(plain(line) for line in _missing(found))
+        )
     times = [
         ("request", found.duration),
         ("Cascade's own", found.overhead),
@@ -34,8 +36,8 @@ def stats_view(found: Stats) -> RenderableType:
     ]
     return Group(
         _totals(found),
-        plain(f"{moment(found.first_at)} to {moment(found.last_at)} UTC", "dim"),
-        *(plain(line) for line in _outcome(found)),
+        *(plain(line, "dim") for line in _when(found)),
+        *(plain(line) for line in (*_missing(found), *_outcome(found))),
         _arms(found.arms),
         _tiers(found),
         *([_judges(found.judges)] if found.judges else []),
@@ -63,6 +65,19 @@ def _totals(found: Stats) -> Text:
     for status, number in found.statuses.items():
         parts += [(", ", ""), (f"{number:,} {status}", COLOURS.get(status, ""))]
     return Text.assemble(*parts)
+
+
+def _when(found: Stats) -> Iterator[str]:
+    if found.first_at is not None and found.last_at is not None:
+        yield f"{moment(found.first_at)} to {moment(found.last_at)} UTC"
+
+
+def _missing(found: Stats) -> Iterator[str]:
+    if found.uncounted:
+        yield (
+            f"{found.uncounted:,} requests of an older version are not in these numbers yet: "
+            "`cascade db upgrade` adds them, and so does the service, more slowly"
+        )
 
 
 def _outcome(found: Stats) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from sqlalchemy import ColumnElement, Connection, Engine, RowMapping, select
+from sqlalchemy import ColumnElement, Connection, Engine, RowMapping, select, tuple_
 
 from cascade.audit import AuditRecord
 from cascade.errors import RequestError
@@ -17,7 +17,11 @@ _CANDIDATES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Only requests with these values; None is any."""
+    """Only requests with these values; None is any.
+
+    Attributes:
+        id_prefix: what their ids begin with.
+    """
 
     status: str | None = None
     requested_model: str | None = None
@@ -27,10 +31,20 @@ class Filters:
     tier: str | None = None
     tenant: str | None = None
     session: str | None = None
+    id_prefix: str | None = None
+
+
+Position = tuple[float, str]
+"""Where a request is in the log: when it began, in seconds since the epoch, and its id."""
 
 
 def tail(
-    engine: Engine, limit: int, *, after: float | None = None, filters: Filters | None = None
+    engine: Engine,
+    limit: int,
+    *,
+    after: float | None = None,
+    before: Position | None = None,
+    filters: Filters | None = None,
 ) -> list[AuditRecord]:
     """The last requests, the latest at the end.
 
@@ -40,12 +54,15 @@ def tail(
         after: only requests that began after this time, in seconds since the epoch. A request is
             stored when it ends, so who follows the log asks again for some time back and leaves
             out the ids already seen.
+        before: only requests that come before this one, for the page before a page.
         filters: only requests that match.
     """
     wanted = select(requests).order_by(requests.c.created_at.desc(), requests.c.id.desc())
     wanted = wanted.where(*_matching(filters or Filters())).limit(limit)
     if after is not None:
         wanted = wanted.where(requests.c.created_at > after)
+    if before is not None:
+        wanted = wanted.where(tuple_(requests.c.created_at, requests.c.id) < tuple_(*before))
     with engine.connect() as connection:
         rows = connection.execute(wanted).mappings().all()
         calls = _calls(connection, [row["id"] for row in rows])
@@ -62,9 +79,8 @@ def show(engine: Engine, prefix: str) -> AuditRecord:
     Raises:
         RequestError: no request has that id, or several do; names some of them.
     """
-    key = requests.c.id
-    among = (key >= prefix, key < prefix + "\U0010ffff")
-    some = select(requests).where(*among).order_by(requests.c.id).limit(_CANDIDATES + 1)
+    some = select(requests).where(*_begins(prefix)).order_by(requests.c.id)
+    some = some.limit(_CANDIDATES + 1)
     with engine.connect() as connection:
         rows = connection.execute(some).mappings().all()
         if not prefix or not rows:
@@ -93,9 +109,14 @@ def feedback_on(engine: Engine, records: Sequence[AuditRecord]) -> dict[str, lis
 
 
 def _matching(filters: Filters) -> list[ColumnElement[bool]]:
-    return [
-        requests.c[name] == value for name, value in asdict(filters).items() if value is not None
-    ]
+    values = {name: value for name, value in asdict(filters).items() if value is not None}
+    begins = _begins(values.pop("id_prefix", ""))
+    return [*begins, *(requests.c[name] == value for name, value in values.items())]
+
+
+def _begins(prefix: str) -> list[ColumnElement[bool]]:
+    key = requests.c.id
+    return [key >= prefix, key < prefix + "\U0010ffff"] if prefix else []
 
 
 def _calls(connection: Connection, ids: Sequence[str]) -> dict[str, list[RowMapping]]:

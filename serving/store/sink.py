@@ -15,13 +15,15 @@ from typing import Literal
 
 from sqlalchemy import Engine
 
-from cascade.audit import key_hash
+from cascade.audit import HASHED, Prompts, key_hash
 from cascade.errors import AuditError
 from cascade.result import CascadeResult
 from serving.store.answered import Answered
+from serving.store.chain import Chain
 from serving.store.feedback import Feedback
 from serving.store.inserter import Inserter
 from serving.store.journal import Journal, Limits
+from serving.store.late import Late
 from serving.store.lookup import Lookup
 from serving.store.spool import Backlog, Spool
 
@@ -64,6 +66,8 @@ class SqlAuditSink:
         limits: see Limits.
         degraded_after: seconds that a row may wait before the state says so.
         embeddings: keep the embeddings of what was classified, to train on later.
+        prompts: what to keep of the texts.
+        chain: what chains the rows; None leaves them unchained.
     """
 
     def __init__(
@@ -74,15 +78,21 @@ class SqlAuditSink:
         limits: Limits | None = None,
         degraded_after: float = 10.0,
         embeddings: bool = False,
+        prompts: Prompts = HASHED,
+        chain: Chain | None = None,
     ) -> None:
         self._limits = limits or Limits()
         self._degraded_after = degraded_after
         self._spool = Spool(spool)
         self._answered = Answered()
         self._lookup = Lookup(engine)
-        self._inserter = Inserter(self._spool, engine)
+        self._inserter = Inserter(self._spool, engine, chain)
         self._journal = Journal(
-            self._spool, self._limits, self._inserter.hurry, embeddings=embeddings
+            self._spool,
+            self._limits,
+            self._inserter.hurry,
+            embeddings=embeddings,
+            prompts=prompts,
         )
 
     def start(self) -> None:
@@ -101,6 +111,10 @@ class SqlAuditSink:
         self._answered.note(result)
         # A key's row is what a killed process leaves behind to keep a repetition from being paid.
         self._journal.append(result, urgent=bool(result.request.idempotency_key))
+
+    def add(self, late: Late) -> None:
+        """Take calls that were made after their request was written, as `write` takes that."""
+        self._journal.append(late)
 
     async def keep(self, feedback: Feedback) -> bool:
         """Bring feedback to safety.

@@ -24,6 +24,7 @@ from pathlib import Path
 logger = logging.getLogger(__name__)
 
 _SUFFIX = ".jsonl"
+_POSTPONED = ".later"
 _STALE_SECONDS = 60.0
 _MOST_FILES = 200  # held open at once
 _MERGE_AT = 100  # files
@@ -117,6 +118,19 @@ class Spool:
         """Keep lines that no database takes, in a file that is not read again, and name it."""
         name = f"{time.time_ns():020d}-{os.getpid()}-{len(lines)}.bad"
         return self._write(name, b"\n".join(lines) + b"\n")
+
+    def postpone(self, lines: Sequence[bytes]) -> None:
+        """Keep lines whose time has not come in a file that `resume` makes a batch again."""
+        name = _name(time.time_ns(), os.getpid(), len(lines)).removesuffix(_SUFFIX)
+        self._write(f"{name}{_POSTPONED}", b"\n".join(lines) + b"\n")
+
+    def resume(self, after_seconds: float) -> None:
+        """Make batches again of what was postponed so long ago, by whichever process."""
+        for path in self.folder.glob(f"*{_POSTPONED}"):
+            batch = Batch.of(path.with_suffix(_SUFFIX))
+            if batch is not None and time.time_ns() - batch.written_ns > after_seconds * 1e9:
+                with contextlib.suppress(FileNotFoundError):
+                    path.rename(batch.path)
 
     def batches(self) -> list[Batch]:
         """What waits, oldest first."""

@@ -1,33 +1,28 @@
-"""Adds the audit log up: what was asked, who answered, what it cost and how long it took.
+"""The audit log added up: what was asked, who answered, what it cost and how long it took.
 
-Every question is one aggregate that SQLite and PostgreSQL answer alike. Quantiles are nearest-rank:
-the smallest value that at least that share of the values does not exceed.
+All of it comes from the sums, so that it takes as long for a million requests as for a thousand.
+Quantiles are nearest-rank over bins: within 2 % of the smallest value that at least that share of
+the values does not exceed.
 """
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Engine,
-    FromClause,
-    Subquery,
-    case,
-    func,
-    select,
-)
+from sqlalchemy import Connection, Engine, func, select
 
 from cascade.audit import PICO
-from cascade.types import Kind, Outcome
-from serving.store.tables import attempts, feedback, requests
+from cascade.types import Kind
+from serving.store.ranges import Range, Summed, read_exactly, waiting
+from serving.store.sums import MICRO, SILENT, time_of
+from serving.store.tables import call_sums, judge_sums, request_sums, requests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantiles:
-    """Milliseconds that half, 95 % and 99 % of the values do not exceed."""
+    """Milliseconds that half, 95 % and 99 % of the values do not exceed, within 2 %."""
 
     p50: float
     p95: float
@@ -115,6 +110,7 @@ class Stats:
         saved: that, less what they did cost.
         scored: requests that got a score from their tenant.
         mean_score: of these scores; None when there are none.
+        uncounted: requests of an older version that are in none of these numbers yet.
         overhead: time of a request that was not spent waiting for models.
         first_token: of each call for an answer, from its start.
     """
@@ -137,184 +133,159 @@ class Stats:
     duration: Quantiles | None
     overhead: Quantiles | None
     first_token: Quantiles | None
+    uncounted: int = 0
 
 
 def stats(engine: Engine, since: float | None = None, until: float | None = None) -> Stats:
     """Add up the requests that began at `since` or later and before `until`, in epoch seconds."""
-    within = _within(since, until)
-    asked = select(requests).where(*within).subquery()
-    called = (
-        select(attempts)
-        .join(requests, requests.c.id == attempts.c.request_id)
-        .where(*within)
-        .subquery()
-    )
-    answering = called.c.kind == Kind.ANSWER.value
+    span = Range.of(since, until)
     with engine.connect() as connection:
-        return Stats(
-            **_totals(connection, asked),
-            **_feedback(connection, asked),
-            statuses=_counts(connection, asked.c.status),
-            arms=_arms(connection, asked),
-            tiers=_tiers(connection, asked, called),
-            judges=_judges(connection, select(called).where(answering).subquery()),
-            duration=_quantiles(connection, asked.c.duration_ms),
-            overhead=_quantiles(connection, asked.c.overhead_ms),
-            first_token=_quantiles(connection, called.c.first_token_ms, answering),
+        found, times = read_exactly(connection, span)
+        first_at, last_at = _first_and_last(connection, since, until)
+        left = waiting(connection)
+    asked = found[request_sums]
+    return Stats(
+        **totals_of(asked),
+        first_at=first_at,
+        last_at=last_at,
+        uncounted=left,
+        statuses=requests_by(asked, "status"),
+        arms=arms_of(asked),
+        tiers=tiers_of(asked, found[call_sums]),
+        judges=judges_of(found[judge_sums]),
+        duration=quantiles_of(times["duration"]),
+        overhead=quantiles_of(times["overhead"]),
+        first_token=quantiles_of(times["first_token"]),
+    )
+
+
+def totals_of(asked: Sequence[Summed]) -> dict[str, Any]:
+    """Sums over all requests, by the names that Stats has for them."""
+    of = total(asked)
+    return {
+        **{name: of[name] for name in ("requests", "escalated", "unknown_cost", "compared")},
+        "scored": of["scored"],
+        "dollars": dollars(of["cost_pico"]),
+        "baseline": dollars(of["baseline_pico"]),
+        "saved": dollars(of["baseline_pico"] - of["compared_cost_pico"]),
+        "mean_score": of["score_micro"] / MICRO / of["scores"] if of["scores"] else None,
+    }
+
+
+def requests_by(asked: Iterable[Summed], key: str) -> dict[str, int]:
+    """How many requests there are by one key, the most first; those without it are left out."""
+    numbers = Counter[str]()
+    for each in asked:
+        if each.key[key]:
+            numbers[each.key[key]] += each.of["requests"]
+    return dict(sorted(numbers.items(), key=lambda item: (-item[1], item[0])))
+
+
+def arms_of(asked: Iterable[Summed]) -> list[ArmUse]:
+    """What each arm did, the busiest first."""
+    ways = grouped(asked, ("policy", "experiment", "arm"))
+    uses = [
+        ArmUse(
+            policy=policy,
+            experiment=experiment or None,
+            arm=arm or None,
+            requests=of["requests"],
+            escalated=of["escalated"],
+            dollars=dollars(of["cost_pico"]),
+            unknown_cost=of["unknown_cost"],
         )
+        for (policy, experiment, arm), of in ways.items()
+    ]
+    return sorted(uses, key=lambda use: (-use.requests, use.policy, use.experiment or ""))
 
 
-def _within(since: float | None, until: float | None) -> list[ColumnElement[bool]]:
-    bounds = []
-    if since is not None:
-        bounds.append(requests.c.created_at >= since)
-    if until is not None:
-        bounds.append(requests.c.created_at < until)
-    return bounds
-
-
-def _totals(connection: Connection, asked: Subquery) -> dict[str, Any]:
-    saved = asked.c.baseline_pico - asked.c.cost_pico  # null unless both are known
-    baseline = case((saved.is_not(None), asked.c.baseline_pico))
-    row = connection.execute(
-        select(
-            func.count().label("requests"),
-            func.min(asked.c.created_at).label("first_at"),
-            func.max(asked.c.created_at).label("last_at"),
-            *_spending(asked),
-            _escalated(asked),
-            func.count(saved).label("compared"),
-            func.coalesce(func.sum(baseline), 0).label("baseline"),
-            func.coalesce(func.sum(saved), 0).label("saved"),
-        )
-    )
-    totals = _with_dollars(row.mappings().one())
-    return totals | {name: Decimal(totals[name]) / PICO for name in ("baseline", "saved")}
-
-
-def _feedback(connection: Connection, asked: Subquery) -> dict[str, Any]:
-    same = (asked.c.id == feedback.c.request_id) & (asked.c.tenant == feedback.c.tenant)
-    found = select(
-        func.count(feedback.c.request_id.distinct()).label("scored"),
-        func.avg(feedback.c.score).label("mean_score"),
-    )
-    scored = found.join_from(asked, feedback, same).where(feedback.c.score.is_not(None))
-    return dict(connection.execute(scored).mappings().one())
-
-
-def _arms(connection: Connection, asked: Subquery) -> list[ArmUse]:
-    keys = (asked.c.policy, asked.c.experiment, asked.c.arm)
-    number = func.count().label("requests")
-    grouped = select(*keys, number, *_spending(asked), _escalated(asked)).group_by(*keys)
-    rows = connection.execute(grouped.order_by(number.desc(), *keys)).mappings()
-    return [ArmUse(**_with_dollars(row)) for row in rows]
-
-
-def _tiers(connection: Connection, asked: Subquery, called: Subquery) -> list[TierUse]:
-    answered = _counts(connection, asked.c.tier)
-    of_models = called.c.kind != Kind.JUDGE.value
-    grouped = select(
-        called.c.tier,
-        func.count().label("calls"),
-        _number(called.c.error_type.is_not(None)).label("failed"),
-        *(_sum(called.c[name]) for name in _TOKENS),
-        func.coalesce(func.sum(_reported_prompt(called)), 0).label("cache_reported"),
-        *_spending(called),
-    )
-    grouped = grouped.where(of_models).group_by(called.c.tier).order_by(called.c.tier)
+def tiers_of(asked: Iterable[Summed], called: Iterable[Summed]) -> list[TierUse]:
+    """What each tier was called for, by its name."""
+    answered = requests_by(asked, "tier")
+    of_models = grouped((each for each in called if each.key["kind"] != Kind.JUDGE), ("tier",))
     return [
-        TierUse(answered=answered.get(row["tier"], 0), **_with_dollars(row))
-        for row in connection.execute(grouped).mappings()
+        TierUse(
+            tier=tier,
+            answered=answered.get(tier, 0),
+            dollars=dollars(of["cost_pico"]),
+            **{name: of[name] for name in _OF_CALLS},
+        )
+        for (tier,), of in sorted(of_models.items())
     ]
 
 
-def _judges(connection: Connection, answers: Subquery) -> list[JudgeUse]:
-    keys = (answers.c.judge, answers.c.tier)
-    came_in = answers.c.error_type.is_(None) & answers.c.judge.is_not(None)
-    grouped = select(
-        *keys,
-        func.count().label("answers"),
-        _number(answers.c.outcome == Outcome.ACCEPTED.value).label("accepted"),
-        _number(answers.c.score.is_(None)).label("silent"),
-        func.avg(answers.c.score).label("mean_score"),
-    )
-    grouped = grouped.where(came_in).group_by(*keys).order_by(*keys)
-    return [JudgeUse(**_plain(row)) for row in connection.execute(grouped).mappings()]
+def judges_of(judged: Iterable[Summed]) -> list[JudgeUse]:
+    """What each judge said of each tier's answers, by their names."""
+    uses: dict[tuple[str, ...], list[Summed]] = defaultdict(list)
+    for each in judged:
+        uses[each.key["judge"], each.key["tier"]].append(each)
+    return [_judge(judge, tier, bins) for (judge, tier), bins in sorted(uses.items())]
 
 
-def _counts(connection: Connection, key: ColumnElement[Any]) -> dict[str, int]:
-    number = func.count().label("number")
-    grouped = select(key, number).where(key.is_not(None)).group_by(key)
-    rows = connection.execute(grouped.order_by(number.desc(), key))
-    return {row[0]: row[1] for row in rows}
-
-
-def _quantiles(
-    connection: Connection, values: ColumnElement[Any], *only: ColumnElement[bool]
-) -> Quantiles | None:
-    ranked = select(
-        values.label("value"),
-        func.row_number().over(order_by=values).label("rank"),
-        func.count().over().label("number"),
-    )
-    ranks = ranked.where(values.is_not(None), *only).subquery()
-    of = {percent: (ranks.c.number * percent + 99) // 100 for percent in (50, 95, 99)}
-    found = connection.execute(
-        select(ranks.c.value, *(ranks.c.rank == rank for rank in of.values())).where(
-            ranks.c.rank.in_(of.values())
-        )
-    ).all()
-    if not found:
+def quantiles_of(bins: Counter[int]) -> Quantiles | None:
+    """Of how many times fall into each bin; None when nothing was timed."""
+    number = bins.total()
+    if not number:
         return None
-    p50, p95, p99 = (next(row[0] for row in found if row[place]) for place in (1, 2, 3))
-    return Quantiles(p50=p50, p95=p95, p99=p99)
+    values, reached, ordered = [], 0, iter(sorted(bins))
+    at = 0
+    for percent in (50, 95, 99):
+        rank = (number * percent + 99) // 100
+        while reached < rank:
+            at = next(ordered)
+            reached += bins[at]
+        values.append(time_of(at))
+    return Quantiles(p50=values[0], p95=values[1], p99=values[2])
 
 
-_TOKENS = (
-    "input_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "output_tokens",
-    "reasoning_tokens",
+def grouped(sums: Iterable[Summed], by: Sequence[str]) -> dict[tuple[str, ...], Mapping[str, int]]:
+    """The sums by fewer keys."""
+    parts: dict[tuple[str, ...], list[Summed]] = defaultdict(list)
+    for each in sums:
+        parts[tuple(each.key[name] for name in by)].append(each)
+    return {key: total(part) for key, part in parts.items()}
+
+
+def total(sums: Iterable[Summed]) -> Mapping[str, int]:
+    """The sum of sums; of none, zeros."""
+    of: Counter[str] = Counter()
+    for each in sums:
+        for name, number in each.of.items():
+            of[name] += number
+    return of
+
+
+def dollars(pico: int) -> Decimal:
+    """Whole pico-dollars as dollars."""
+    return Decimal(pico) / PICO
+
+
+def _judge(judge: str, tier: str, bins: Sequence[Summed]) -> JudgeUse:
+    of = total(bins)
+    silent = sum(each.of["answers"] for each in bins if each.key["bin"] == SILENT)
+    scored = of["answers"] - silent
+    return JudgeUse(
+        judge=judge,
+        tier=tier,
+        answers=of["answers"],
+        accepted=of["accepted"],
+        silent=silent,
+        mean_score=of["score_micro"] / MICRO / scored if scored else None,
+    )
+
+
+def _first_and_last(
+    connection: Connection, since: float | None, until: float | None
+) -> tuple[float | None, float | None]:
+    at = requests.c.created_at
+    wanted = select(func.min(at)), select(func.max(at))
+    bounds = [] if since is None else [at >= since]
+    bounds += [] if until is None else [at < until]
+    first, last = (connection.scalar(each.where(*bounds)) for each in wanted)
+    return first, last
+
+
+_OF_CALLS = (
+    *("calls", "failed", "input_tokens", "cache_read_tokens", "cache_write_tokens"),
+    *("output_tokens", "reasoning_tokens", "cache_reported", "unknown_cost"),
 )
-
-
-def _reported_prompt(called: FromClause) -> ColumnElement[Any]:
-    prompt = (
-        func.coalesce(called.c.input_tokens, 0)
-        + called.c.cache_read_tokens
-        + func.coalesce(called.c.cache_write_tokens, 0)
-    )
-    return case((called.c.cache_read_tokens.is_not(None), prompt), else_=0)
-
-
-def _spending(table: FromClause) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
-    return (
-        func.coalesce(func.sum(table.c.cost_pico), 0).label("pico"),
-        _number(table.c.cost_pico.is_(None)).label("unknown_cost"),
-    )
-
-
-def _escalated(asked: FromClause) -> ColumnElement[Any]:
-    return _number(asked.c.answers > 1).label("escalated")
-
-
-def _sum(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    return func.coalesce(func.sum(column), 0).label(column.key)
-
-
-def _number(condition: ColumnElement[bool]) -> ColumnElement[Any]:
-    return func.coalesce(func.sum(case((condition, 1), else_=0)), 0)
-
-
-def _with_dollars(row: Any) -> dict[str, Any]:
-    values = _plain(row)
-    dollars = Decimal(values.pop("pico")) / PICO
-    return {**values, "dollars": dollars}
-
-
-def _plain(row: Any) -> dict[str, Any]:
-    """Whole numbers as int: PostgreSQL sums 64-bit integers into a Decimal."""
-    return {
-        name: int(value) if isinstance(value, Decimal) else value for name, value in row.items()
-    }

@@ -14,6 +14,11 @@ joins on id and tenant.
 An override is never changed: the latest of a subject is in force until its time is over, and one
 without a value gives the word back to the file. Its version is what tells every worker that there
 is something new.
+
+Sums are kept by the hour and by the day, so that a year is added up as quickly as a morning; what a
+key does not apply to is an empty text. `uncounted` holds the requests that are not in them yet: of
+a log that is older than they are. A chain's links are rows beside the requests, of those that were
+written while chaining was on; a gap says which were removed, by whose right.
 """
 
 from sqlalchemy import (
@@ -58,7 +63,9 @@ requests = Table(
     Column("experiment_version", BigInteger),
     Column("policy", Text, nullable=False),
     Column("config_version", Text, nullable=False),
+    Column("prices_version", Text),
     Column("tenant", Text, nullable=False),
+    Column("key_id", Text),
     Column("end_user", Text),
     Column("session", Text, nullable=False),
     Column("unit", Text, nullable=False),
@@ -66,6 +73,9 @@ requests = Table(
     Column("tags", Document, nullable=False),
     Column("prompt_hash", Text, nullable=False),
     Column("prompt_messages", BigInteger, nullable=False),
+    Column("prompt_form", Text),
+    Column("prompt_text", Text),
+    Column("answer_text", Text),
     Column("segments", Document),
     Column("tier", Text),
     Column("model", Text),
@@ -73,6 +83,7 @@ requests = Table(
     Column("answers", BigInteger, nullable=False),
     Column("beliefs", Document),
     Column("belief_flags", Document, nullable=False),
+    Column("difficulty", Double),
     Column("features", Document),
     Column("embedding", Document),
     Column("cost_pico", BigInteger),
@@ -87,6 +98,10 @@ requests = Table(
 Index(None, requests.c.created_at)
 Index(None, requests.c.session, requests.c.created_at)
 Index(None, requests.c.tenant, requests.c.created_at)
+for _name in ("status", "policy", "experiment", "arm", "tier"):
+    Index(None, requests.c[_name], requests.c.created_at)
+_NAMED = requests.c.end_user.is_not(None)
+Index(None, requests.c.end_user, postgresql_where=_NAMED, sqlite_where=_NAMED)
 _KEYED = requests.c.idempotency_hash.is_not(None)
 Index(
     None,
@@ -141,6 +156,13 @@ attempts = Table(
     Column("error_type", Text),
     Column("error_message", Text),
 )
+_SHADOW = attempts.c.kind == "shadow"
+Index(
+    "ix_attempts_shadow",
+    attempts.c.request_id,
+    postgresql_where=_SHADOW,
+    sqlite_where=_SHADOW,
+)
 
 feedback = Table(
     "feedback",
@@ -156,6 +178,7 @@ feedback = Table(
     Column("compared_to", Id),
     Column("preferred", Text),
 )
+Index(None, feedback.c.given_at)
 
 # A key that counts up by itself is an INTEGER in SQLite, and 64 bits wide there as well.
 Counted = BigInteger().with_variant(Integer, "sqlite")
@@ -185,3 +208,98 @@ alerts = Table(
     Column("delivered_at", Double),
 )
 Index(None, alerts.c.created_at)
+
+uncounted = Table(
+    "uncounted",
+    metadata,
+    Column("request_id", Id, ForeignKey("requests.id", ondelete="CASCADE"), primary_key=True),
+)
+
+
+def _rolled_up(name: str, keys: tuple[str, ...], counters: tuple[str, ...]) -> Table:
+    """Sums over an hour or a day that begins at `at`, in seconds since the epoch."""
+    return Table(
+        name,
+        metadata,
+        Column("span", BigInteger, primary_key=True, autoincrement=False),
+        Column("at", BigInteger, primary_key=True, autoincrement=False),
+        *(Column(each, Text, primary_key=True) for each in keys if each != "bin"),
+        *(
+            Column(each, BigInteger, primary_key=True, autoincrement=False)
+            for each in keys
+            if each == "bin"
+        ),
+        *(Column(each, BigInteger, nullable=False) for each in counters),
+    )
+
+
+request_sums = _rolled_up(
+    "request_sums",
+    ("tenant", "experiment", "arm", "policy", "tier", "status"),
+    (
+        *("requests", "escalated", "cost_pico", "unknown_cost"),
+        *("compared", "compared_cost_pico", "baseline_pico"),
+        *("scored", "scores", "score_micro"),
+    ),
+)
+call_sums = _rolled_up(
+    "call_sums",
+    ("tenant", "experiment", "arm", "tier", "kind"),
+    (
+        *("calls", "failed", "input_tokens", "cache_read_tokens", "cache_write_tokens"),
+        *("output_tokens", "reasoning_tokens", "cache_reported", "cost_pico", "unknown_cost"),
+        *("cold_premium_pico", "compared", "quoted_pico", "compared_cost_pico"),
+    ),
+)
+judge_sums = _rolled_up(
+    "judge_sums",
+    ("judge", "tier", "bin"),
+    ("answers", "accepted", "score_micro", "labelled", "label_micro", "disagreed"),
+)
+time_sums = _rolled_up("time_sums", ("experiment", "arm", "tier", "measure", "bin"), ("number",))
+
+deletions = Table(
+    "deletions",
+    metadata,
+    Column("id", Counted, primary_key=True),
+    Column("created_at", Double, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("requests", BigInteger, nullable=False),
+    Column("attempts", BigInteger, nullable=False),
+    Column("feedback", BigInteger, nullable=False),
+)
+Index(None, deletions.c.created_at)
+
+chain_links = Table(
+    "chain_links",
+    metadata,
+    Column("writer", Text, primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("request_id", Id, nullable=False),
+    Column("previous", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+)
+Index(None, chain_links.c.request_id, unique=True)
+
+chain_heads = Table(
+    "chain_heads",
+    metadata,
+    Column("writer", Text, primary_key=True),
+    Column("number", BigInteger, nullable=False),
+    Column("hash", Text, nullable=False),
+    Column("seal", Text, nullable=False),
+)
+
+chain_gaps = Table(
+    "chain_gaps",
+    metadata,
+    Column("writer", Text, primary_key=True),
+    Column("first", BigInteger, primary_key=True, autoincrement=False),
+    Column("last", BigInteger, nullable=False),
+    Column("previous", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+    Column("deletion", BigInteger, nullable=False),
+    Column("seal", Text, nullable=False),
+)

@@ -9,7 +9,9 @@ from alembic import command
 from sqlalchemy import inspect, text
 
 from serving.store import queries, schema
+from serving.store.adding import catch_up
 from serving.store.database import WRITES, engine_for
+from serving.store.stats import stats
 from serving.store.tables import metadata
 from tests.databases import Database
 
@@ -131,6 +133,25 @@ def test_rows_of_the_first_revision_are_read_after_an_upgrade_and_survive_the_wa
     engine.dispose()
 
 
+def test_rows_that_are_older_than_the_sums_wait_to_be_added_up(empty_database: Database) -> None:
+    url = empty_database.url
+    migrate(url, "0005")
+    engine = engine_for(url)
+    with engine.begin() as connection:
+        for statement in OLD_ROWS.split(";"):
+            connection.exec_driver_sql(statement)
+    assert schema.upgrade(url).at_head
+    old = queries.show(engine, "old")
+    assert (old.key_id, old.difficulty, old.prompt_form, old.prices_version) == (None,) * 4
+    assert (stats(engine).requests, stats(engine).uncounted) == (0, 1)
+    assert (catch_up(engine), catch_up(engine)) == (1, 0)
+    assert (stats(engine).requests, stats(engine).uncounted) == (1, 0)
+    migrate(url, "0005", down=True)
+    with engine.connect() as connection:
+        assert connection.scalar(text("SELECT count(*) FROM attempts")) == 1
+    engine.dispose()
+
+
 def test_several_threads_may_upgrade_at_once(empty_database: Database) -> None:
     with ThreadPoolExecutor(4) as pool:
         states = list(pool.map(schema.upgrade, [empty_database.url] * 4))
@@ -157,7 +178,7 @@ def test_a_developer_can_generate_a_revision(tmp_path: Path, empty_database: Dat
     done = subprocess.run([*alembic, *revision], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     written = (tmp_path / "next_nothing.py").read_text()
-    assert "down_revision = '0005'" in written
+    assert "down_revision = '0006'" in written
     assert "op." not in written
 
 

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import Engine
 
 from cascade.errors import RequestError
-from cascade.types import Choice, Kind
+from cascade.types import Choice, Kind, Step
 from serving.store.cache_queries import calls, prompt_by_id
 from tests.builders import completion, failed
 from tests.serving.doctor.logs import START, asked, stored
@@ -64,6 +64,15 @@ def test_what_sends_another_prompt_or_never_came_about_is_left_out(engine: Engin
         replace(one.attempts[0], index=3, kind=Kind.PREWARM),
     )
     stored(engine, [replace(one, attempts=more)])
+    assert len(list(calls(engine))) == 2
+
+
+def test_a_shadow_call_is_one_of_the_prompt_and_its_verdict_is_none(engine: Engine) -> None:
+    one = asked("r", 0, 0, "u1")
+    (made,) = one.attempts
+    shadow = replace(made, index=1, kind=Kind.SHADOW)
+    verdict = replace(shadow, index=2, step=Step(tier="large", judge="quality"), completion=None)
+    stored(engine, [replace(one, attempts=(made, shadow, verdict))])
     assert len(list(calls(engine))) == 2
 
 

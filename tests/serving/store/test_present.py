@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -172,6 +173,13 @@ def test_show_says_what_was_said_of_the_answer() -> None:
     said = "score 0.25; bad; should have been: 42\ufffd[2J; it said 41"
     assert f"feedback of ci, 2026-09-21 14:13:20.250 UTC: {said}" in " ".join(text.split())
     assert "feedback" not in shown(request_view(record(result("r"))))
+
+
+def test_a_comparison_says_which_answer_was_better() -> None:
+    text = shown(
+        request_view(record(result("r")), [replace(SAID, compared_to="q", preferred="other")])
+    )
+    assert "worse than that of q" in " ".join(text.split())
 
 
 def test_feedback_is_in_the_json() -> None:

@@ -34,6 +34,24 @@ def test_tail_after_a_time_leaves_out_what_began_then_or_before(engine: Engine) 
     assert [each.id for each in tail(engine, 1, after=102.0)] == ["r4"]
 
 
+def test_pages_go_back_without_a_gap_or_a_repetition(engine: Engine) -> None:
+    # Three at a time began at the same moment.
+    store(engine, [result(f"r{number}", started_at=100.0 + number // 3) for number in range(9)])
+    seen, before = [], None
+    while page := tail(engine, 2, before=before):
+        seen = [each.id for each in page] + seen
+        before = (page[0].created_at, page[0].id)
+    assert seen == [f"r{number}" for number in range(9)]
+
+
+def test_tail_can_be_narrowed_to_ids_that_begin_alike(engine: Engine) -> None:
+    store(engine, [result("abc"), result("abd"), result("b"), result("ab%")])
+    found = tail(engine, 10, filters=Filters(id_prefix="ab", tier="small"))
+    assert {each.id for each in found} == {"abc", "abd", "ab%"}
+    assert [each.id for each in tail(engine, 10, filters=Filters(id_prefix="ab%"))] == ["ab%"]
+    assert len(tail(engine, 10, filters=Filters(id_prefix=""))) == 4
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -110,6 +110,34 @@ def test_a_prompt_is_kept_as_hashes_and_a_quote_beside_what_came_of_it(engine: E
     assert (unquoted.warm_tokens, unquoted.credit_pico) == (None, None)
 
 
+def test_whose_a_request_is_and_what_was_in_force_are_kept(engine: Engine) -> None:
+    asked = request(user="kim", key_id="a1b2c3d4e5f6")
+    kept = round_trip(
+        engine, record(result(request=asked, prices_version="p1", experiment_version=7))
+    )
+    assert (kept.end_user, kept.key_id) == ("kim", "a1b2c3d4e5f6")
+    assert (kept.prices_version, kept.experiment_version) == ("p1", 7)
+    unknown = record(result())
+    assert (unknown.end_user, unknown.key_id, unknown.prices_version) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("beliefs", "difficulty"),
+    [
+        (Beliefs(mean={"large": 0.75, "small": 0.25}), 0.75),
+        (Beliefs(mean={"small": 0.25}, flags=frozenset({"out_of_domain"})), 0.75),
+        (Beliefs(mean={"small": 0.25}, flags=frozenset({"fallback"})), None),
+        (Beliefs(mean={"small": 0.5}, flags=frozenset({"no_estimator"})), None),
+        (Beliefs(mean={}), None),
+        (None, None),
+    ],
+)
+def test_a_request_is_as_difficult_as_the_tier_least_likely_to_do_is_unlikely_to(
+    beliefs: Beliefs | None, difficulty: float | None
+) -> None:
+    assert record(result(beliefs=beliefs)).difficulty == difficulty
+
+
 def test_a_row_that_is_there_already_stays_as_it_is(engine: Engine) -> None:
     first = record(escalated("same"))
     second = replace(first, reason="another")

@@ -74,6 +74,7 @@ def test_an_outage_slows_no_request_and_loses_no_row(
         assert time.perf_counter() - began < 10
         assert not sink.flush(timeout=0.3)
         eventually(lambda: sink.state().status == "degraded")
+        eventually(lambda: sink.state().queued == 0)
         state = sink.state()
         assert state.room
         assert state.reason

@@ -155,10 +155,19 @@ def test_by_judge(found: Stats) -> None:
     )
 
 
+def close_to(p50: float, p95: float, p99: float) -> object:
+    return pytest.approx((p50, p95, p99), rel=0.02)
+
+
+def values(found: Quantiles | None) -> tuple[float, float, float]:
+    assert found is not None
+    return found.p50, found.p95, found.p99
+
+
 def test_times(found: Stats) -> None:
-    assert found.duration == Quantiles(p50=200.0, p95=400.0, p99=400.0)
-    assert found.overhead == Quantiles(p50=2.0, p95=4.0, p99=4.0)
-    assert found.first_token == Quantiles(p50=50.0, p95=100.0, p99=100.0)
+    assert values(found.duration) == close_to(200.0, 400.0, 400.0)
+    assert values(found.overhead) == close_to(2.0, 4.0, 4.0)
+    assert values(found.first_token) == close_to(50.0, 100.0, 100.0)
 
 
 def test_only_requests_between_the_two_times_count(engine: Engine, found: Stats) -> None:
@@ -166,7 +175,7 @@ def test_only_requests_between_the_two_times_count(engine: Engine, found: Stats)
     some = stats(engine, since=200.0, until=300.0)
     assert (some.requests, some.escalated) == (1, 1)
     assert [tier.calls for tier in some.tiers] == [1, 1]
-    assert some.duration == Quantiles(p50=200.0, p95=200.0, p99=200.0)
+    assert values(some.duration) == close_to(200.0, 200.0, 200.0)
 
 
 def test_an_empty_log_has_no_times_and_costs_nothing(engine: Engine) -> None:
@@ -178,11 +187,13 @@ def test_an_empty_log_has_no_times_and_costs_nothing(engine: Engine) -> None:
     assert (list(nothing.arms), list(nothing.tiers), list(nothing.judges)) == ([], [], [])
 
 
-def test_quantiles_are_values_that_occurred(engine: Engine) -> None:
+def test_quantiles_are_close_to_the_smallest_value_that_enough_do_not_exceed(
+    engine: Engine,
+) -> None:
     given = [record(result(seconds=number / 1000)) for number in range(1, 101)]
     with engine.begin() as connection:
         insert(connection, [decode(encode(each)) for each in given])
-    assert stats(engine).duration == Quantiles(p50=50.0, p95=95.0, p99=99.0)
+    assert values(stats(engine).duration) == close_to(50.0, 95.0, 99.0)
 
 
 def test_money_adds_up_to_the_last_pico_dollar(engine: Engine) -> None:

@@ -1,0 +1,38 @@
+"""cascade audit export."""
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from serving.commands.log import audit_database, since_option, until_option
+from serving.commands.options import config_option
+from serving.commands.progress import counting
+from serving.store import export as parquet
+from serving.store.ranges import Range
+
+
+@click.command()
+@since_option
+@until_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="A folder for three files, or FILE.parquet for one.",
+)
+@config_option
+def export(path: Path | None, since: float | None, until: float | None, out: Path) -> None:
+    """Write requests, attempts and feedback to Parquet files.
+
+    A folder gets requests.parquet, attempts.parquet and feedback.parquet; in a single file attempts
+    and feedback are lists within each request's row.
+    """
+    span = Range.of(since, until)
+    with audit_database(path) as engine:
+        console = Console(stderr=True)
+        with counting(console, "requests", parquet.count(engine, span)) as done:
+            made = parquet.export(engine, out, span, written=done)
+    for file in made.files:
+        click.echo(f"{file} ({file.stat().st_size:,} bytes)")
+    click.echo(f"{made.requests:,} requests")
