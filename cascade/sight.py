@@ -1,4 +1,4 @@
-"""What is warm of a prompt at each of a model's servers, told to whoever chooses between them."""
+"""What is warm of a prompt at each of a model's servers, and what these have to do."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -35,6 +35,25 @@ class Sight:
     prefix: str
     prefix_tokens: int
     seen: Seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What one of a model's servers has to do, as this process knows it.
+
+    Attributes:
+        name: of the server; None where a tier has only one.
+        in_flight: calls that it has now; None where nobody counts them.
+        waiting: calls that wait for one of those to end.
+        most: calls that it is asked at once; None for no limit.
+        cooling: whether it is being left alone.
+    """
+
+    name: str | None = None
+    in_flight: int | None = None
+    waiting: int = 0
+    most: int | None = None
+    cooling: bool = False
 
 
 Look = Callable[[ChatRequest, Collection[str]], Sight | None]

@@ -5,6 +5,7 @@ is left alone while the others serve; tries are the tier's, outside of these.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -13,7 +14,7 @@ from cascade.backends.replicas import Replica, ReplicasBackend
 from cascade.backends.wrappers.breaker import CoolingBackend
 from cascade.errors import ConfigError
 from cascade.protocols import Backend, Tokenizer
-from cascade.sight import Look
+from cascade.sight import Load, Look
 from cascade.tiers.tier import never_cooling, nobody_chooses, nothing_to_end
 
 
@@ -24,16 +25,33 @@ class Server(NamedTuple):
     tokenizer: Tokenizer | None
     recovered: Callable[[], None]
     cooling: Callable[[], bool]
+    loads: Callable[[], Sequence[Load]]
     watch: Callable[[Look], None] = nobody_chooses
 
 
-def guarded_by(
-    backend: Backend, circuit: CoolingBackend | None, tokenizer: Tokenizer | None
-) -> Server:
-    """One server with its cool-down, if it has one."""
+class Guards(NamedTuple):
+    """What stands around a server's backend.
+
+    Attributes:
+        load: counts its calls.
+        circuit: its cool-down; None for none.
+    """
+
+    load: Callable[[], Load]
+    circuit: CoolingBackend | None = None
+
+    def loads(self) -> list[Load]:
+        """What the one server has to do."""
+        cooling = self.circuit is not None and self.circuit.cooling()
+        return [replace(self.load(), cooling=cooling)]
+
+
+def guarded_by(backend: Backend, guards: Guards, tokenizer: Tokenizer | None) -> Server:
+    """One server with its cool-down and its limit, if it has them."""
+    circuit = guards.circuit
     if circuit is None:
-        return Server(backend, tokenizer, nothing_to_end, never_cooling)
-    return Server(backend, tokenizer, circuit.recovered, circuit.cooling)
+        return Server(backend, tokenizer, nothing_to_end, never_cooling, guards.loads)
+    return Server(backend, tokenizer, circuit.recovered, circuit.cooling, guards.loads)
 
 
 def replicated(
@@ -68,7 +86,14 @@ def replicated(
         )
     backend = ReplicasBackend(replicas, rule=rule)
     first = next(iter(servers.values()))
-    return Server(backend, first.tokenizer, nothing_to_end, backend.cooling, backend.watch)
+    return Server(
+        backend,
+        first.tokenizer,
+        nothing_to_end,
+        backend.cooling,
+        lambda: [replace(s.loads()[0], name=name) for name, s in servers.items()],
+        backend.watch,
+    )
 
 
 def _names(urls: Sequence[str]) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 from cascade.backends.litellm_prices import cache_of, card_of
 from cascade.backends.registry import BACKENDS
 from cascade.backends.wrappers.breaker import CoolDown, CoolingBackend
+from cascade.backends.wrappers.counted import CountedBackend
 from cascade.backends.wrappers.limit import LimitedBackend, Limits
 from cascade.backends.wrappers.retry import Retries, RetryingBackend
 from cascade.caches import CacheCard
@@ -26,7 +27,7 @@ from serving.config import Config
 from serving.factories import at, build
 from serving.models.catalogue import lookup
 from serving.models.launch import Launch
-from serving.replica_wiring import Server, guarded_by, replicated
+from serving.replica_wiring import Guards, Server, guarded_by, replicated
 from serving.warming import keeping_warm
 
 LAUNCHABLE = "openai_http"
@@ -45,9 +46,7 @@ def build_tier(name: str, entry: cfg.Tier, address: Mapping[str, str] | None) ->
         ConfigError: it cannot work.
     """
     where = f"tiers.{name}"
-    ours: dict[str, Any] = {}
-    if entry.launch is not None:
-        ours = _launched_options(name, entry, address)
+    ours = {} if entry.launch is None else _launched_options(name, entry, address)
     ours |= _secrets(entry, where)
     with at(f"{where}.backend"):
         factory = load(BACKENDS, "backend", entry.backend)
@@ -82,6 +81,7 @@ def build_tier(name: str, entry: cfg.Tier, address: Mapping[str, str] | None) ->
         salted=entry.salt_tenants,
         replicated=bool(entry.replicas),
         watch=asked.watch,
+        loads=asked.loads,
     )
 
 
@@ -101,16 +101,20 @@ def _launched_options(
     return {**address, **counts, "model": launch.alias}
 
 
-def _guarded(backend: Backend, entry: cfg.Tier) -> tuple[Backend, CoolingBackend | None]:
-    """A server's backend behind its limit and its cool-down, and the cool-down itself."""
+def _guarded(backend: Backend, entry: cfg.Tier) -> tuple[Backend, Guards]:
+    """A server's backend behind its limit and its cool-down, and these themselves."""
     # Inside the limit: a call holds a slot while it is asked, not while it waits to be retried.
     # Around it the cool-down: while it lasts nobody queues.
-    if entry.limits is not None:
-        backend = LimitedBackend(backend, Limits(**entry.limits.model_dump()))
+    counted: LimitedBackend | CountedBackend = (
+        CountedBackend(backend)
+        if entry.limits is None
+        else LimitedBackend(backend, Limits(**entry.limits.model_dump()))
+    )
+    backend = counted
     circuit: CoolingBackend | None = None
     if entry.cooldown is not None:
         backend = circuit = CoolingBackend(backend, CoolDown(**entry.cooldown.model_dump()))
-    return backend, circuit
+    return backend, Guards(counted.load, circuit)
 
 
 def _retrying(backend: Backend, entry: cfg.Tier) -> Backend:

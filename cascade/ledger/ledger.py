@@ -128,6 +128,11 @@ class Ledger:
         last = None if cache is None else cache.oldest()
         return None if last is None else max(self._clock() - last, 0.0)
 
+    def held_at(self, tier: str) -> dict[str | None, int]:
+        """Tokens that each of a tier's replicas holds, of those that were asked so far."""
+        caches, now = self._caches.get(tier, {}), max(self._clock(), self._latest)
+        return {replica: cache.held_tokens(now) for replica, cache in caches.items()}
+
     def held_tokens(self, tier: str) -> int | None:
         """Tokens that a tier's replicas hold together; None where its cache is not known."""
         caches, now = self._caches.get(tier), max(self._clock(), self._latest)

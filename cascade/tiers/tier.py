@@ -1,6 +1,6 @@
 """A tier: a model that can be asked, what it costs, and what it can do."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -8,7 +8,7 @@ from decimal import Decimal
 from cascade.caches import CacheCard
 from cascade.pricing import PriceCard
 from cascade.protocols import Backend, Tokenizer
-from cascade.sight import Look
+from cascade.sight import Load, Look
 from cascade.tiers.bound import stripped
 from cascade.tiers.requirements import Needs
 from cascade.types import ChatRequest, Chunk, Cost, Usage
@@ -23,6 +23,11 @@ def nothing_to_end() -> None:
 
 def nobody_chooses(look: Look) -> None:
     """Of a tier with one server."""
+
+
+def nobody_counts() -> Sequence[Load]:
+    """Of a tier whose calls are not counted."""
+    return ()
 
 
 def never_cooling() -> bool:
@@ -50,6 +55,7 @@ class ModelTier:
         salted: whether each tenant has a cache of its own.
         replicated: whether several servers of the model each have their own.
         watch: takes who says what is warm at which of these servers.
+        loads: what each of its servers has to do now; nothing where nobody counts.
     """
 
     name: str
@@ -66,6 +72,7 @@ class ModelTier:
     salted: bool = False
     replicated: bool = False
     watch: Callable[[Look], None] = nobody_chooses
+    loads: Callable[[], Sequence[Load]] = nobody_counts
 
     def unfit(self, needs: Needs) -> str | None:
         """Why it cannot serve such a request, as the rest of a sentence; None when it may."""

@@ -309,3 +309,13 @@ def test_of_equal_prompts_under_way_the_firsts_report_says_nothing_of_what_it_le
     reports(same, 4 * BLOCK, "second")
     assert [ledger.warm("t", other).tokens for other in others] == [4 * BLOCK] * 3
     assert ledger.residence_seconds("t") is None
+
+
+def test_what_each_replica_holds_adds_up_to_what_the_tier_does():
+    ledger = Ledger({"t": CacheCard(kind="blocks", block=BLOCK)})
+    assert ledger.held_at("t") == {}
+    ledger.began("t", chain("abc"), replica="one")
+    ledger.began("t", chain("ab"), replica="two")
+    assert ledger.held_at("t") == {"one": 3 * BLOCK, "two": 2 * BLOCK}
+    assert ledger.held_tokens("t") == 5 * BLOCK
+    assert ledger.held_at("unknown") == {}

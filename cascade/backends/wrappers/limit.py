@@ -15,6 +15,7 @@ from statistics import fmean
 from cascade.backends.wrappers.queued import queued
 from cascade.errors import BackendBusyError
 from cascade.protocols import Backend
+from cascade.sight import Load
 from cascade.types import ChatRequest, Chunk
 
 _RECENT_CALLS = 32
@@ -51,6 +52,7 @@ class LimitedBackend(Backend):
         self._limits = limits
         self._clock = clock
         self._slots = asyncio.Semaphore(limits.concurrent)  # it serves in order of arrival
+        self._in_flight = 0
         self._waiting = 0
         self._recent: deque[float] = deque(maxlen=_RECENT_CALLS)
 
@@ -62,6 +64,7 @@ class LimitedBackend(Backend):
             BackendError: whatever went wrong in the inner backend.
         """
         waited = await self._enter()
+        self._in_flight += 1
         began = self._clock()
         try:
             stream = self._inner.stream(request)
@@ -70,7 +73,12 @@ class LimitedBackend(Backend):
                     yield chunk
         finally:
             self._recent.append(self._clock() - began)
+            self._in_flight -= 1
             self._slots.release()
+
+    def load(self) -> Load:
+        """How many calls there are now."""
+        return Load(in_flight=self._in_flight, waiting=self._waiting, most=self._limits.concurrent)
 
     async def aclose(self) -> None:
         """Release the inner backend's connections."""

@@ -1,0 +1,1 @@
+"""What is behind each address of the page: a view asks, and fills in a template."""
