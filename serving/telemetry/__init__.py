@@ -1,0 +1,1 @@
+"""Tells a tracing system of each request, in the terms of OpenTelemetry."""
