@@ -38,7 +38,7 @@ class CascadeEngine:
     """Answers requests under one configuration.
 
     Args:
-        snapshot: the configuration.
+        snapshot: the configuration; another may take its place, and a request keeps its own.
         sink: takes every result.
         forecast: what was learned of the tiers and of the traffic; nothing yet without one.
         baseline: what the dearest tier would have warm; nothing yet without one.
@@ -60,16 +60,24 @@ class CascadeEngine:
         self.sessions = sessions or SessionHistory()
         self._sink = sink
 
-    async def run(self, request: ChatRequest, arm: Arm) -> CascadeResult:
+    async def run(
+        self, request: ChatRequest, arm: Arm, *, snapshot: Snapshot | None = None
+    ) -> CascadeResult:
         """Answer a request; the result says why there is no answer when there is none."""
-        async with aclosing(self.events(request, arm, live=False)) as events:
+        events_of = self.events(request, arm, live=False, snapshot=snapshot)
+        async with aclosing(events_of) as events:
             async for event in events:
                 if isinstance(event, Finished):
                     return event.result
         raise AssertionError("events end with Finished")
 
     async def events(
-        self, request: ChatRequest, arm: Arm, *, live: bool = True
+        self,
+        request: ChatRequest,
+        arm: Arm,
+        *,
+        live: bool = True,
+        snapshot: Snapshot | None = None,
     ) -> AsyncGenerator[Event]:
         """Answer a request step by step. Closing the iterator cancels the call under way.
 
@@ -78,11 +86,12 @@ class CascadeEngine:
             arm: by which policy.
             live: what is released goes to the client at once and cannot be taken back. Otherwise
                 nothing is sent before the end, and until then any tier may still take over.
+            snapshot: the one that the arm is of; the engine's when it begins without one.
         """
         request = self.forecast.recall(self.sessions.recall(request))
-        run = Run(request=request, arm=arm, config_version=self.snapshot.version, live=live)
+        run = Run(request=request, arm=arm, snapshot=snapshot or self.snapshot, live=live)
         try:
-            run.prior = run.beliefs = await estimate(run, self.snapshot)
+            run.prior = run.beliefs = await estimate(run)
             await self._survey(run)
             async with aclosing(self._climb(run)) as events:
                 async for event in events:
@@ -116,8 +125,8 @@ class CascadeEngine:
 
     async def _survey(self, run: Run) -> None:
         """Which tiers can serve the request, and what each would cost and take."""
-        request, tiers, steps = run.request, self.snapshot.tiers, run.arm.policy.steps
-        needed, lacks = needs(request), dict(self.snapshot.ruled_out(request))
+        request, tiers, steps = run.request, run.snapshot.tiers, run.arm.policy.steps
+        needed, lacks = needs(request), dict(run.snapshot.ruled_out(request))
         for name, tier in tiers.items():
             if name not in lacks and (lack := tier.unfit(needed)):
                 lacks[name] = lack
@@ -159,8 +168,8 @@ class CascadeEngine:
 
     async def _attempt(self, run: Run) -> AsyncGenerator[Event]:
         step = run.plan.steps[0]
-        judge = self.snapshot.judges[step.judge] if step.judge else None
-        call = run.start(step, self.snapshot.tiers[step.tier], held=judge is not None)
+        judge = run.snapshot.judges[step.judge] if step.judge else None
+        call = run.start(step, run.snapshot.tiers[step.tier], held=judge is not None)
         look = self._look(run, step)
         call.watched = look is not None
         yield AttemptStarted(attempt=run.current)
@@ -189,7 +198,7 @@ class CascadeEngine:
         several = (run.request.params.get("n") or 1) != 1
         if step.commit is None or not name or not run.live or several:
             return None
-        return EarlyLook(step.commit, self.snapshot.judges[name], run.request, step.tier)
+        return EarlyLook(step.commit, run.snapshot.judges[name], run.request, step.tier)
 
     async def _listen(
         self, run: Run, call: Call, request: ChatRequest, look: EarlyLook | None
@@ -221,7 +230,7 @@ class CascadeEngine:
         failure: JudgeError | None = None
         try:
             if run.seconds_left is None:
-                verdict = await _judged(run.request, judge, completion)
+                verdict = await strictest_verdict(run.request, judge, completion)
             else:
                 verdict = await _judged_in_time(run, judge, completion)
         except JudgeError as error:
@@ -232,7 +241,7 @@ class CascadeEngine:
         quote, answer = run.candidates.dearest, run.completion
         if quote is None or answer is None or run.reading is None:
             return None
-        prices = self.snapshot.tiers[quote.tier].prices
+        prices = run.snapshot.tiers[quote.tier].prices
         return self.baseline.cost(quote, prices, run.reading.text, answer) if prices else None
 
 
@@ -264,7 +273,12 @@ async def _in_time(run: Run, stream: AsyncGenerator[Chunk]) -> AsyncGenerator[Ch
             yield chunk
 
 
-async def _judged(request: ChatRequest, judge: Judge, completion: Completion) -> Verdict:
+async def strictest_verdict(request: ChatRequest, judge: Judge, completion: Completion) -> Verdict:
+    """What a judge says of an answer, and of n answers of the one it likes least.
+
+    Raises:
+        JudgeError: it could not judge one of them.
+    """
     return _strictest([await judge.judge(request, one) for one in completion.each()])
 
 
@@ -273,7 +287,7 @@ async def _judged_in_time(run: Run, judge: Judge, completion: Completion) -> Ver
     limit = asyncio.timeout(run.seconds_left)
     try:
         async with limit:
-            return await _judged(run.request, judge, completion)
+            return await strictest_verdict(run.request, judge, completion)
     except TimeoutError:
         if not limit.expired():
             raise

@@ -11,45 +11,44 @@ from cascade.errors import EstimatorError
 from cascade.posterior import prior
 from cascade.protocols import DifficultyEstimator
 from cascade.run import Run
-from cascade.snapshot import Snapshot
 from cascade.types import FREE, Beliefs
 
 
-async def estimate(run: Run, snapshot: Snapshot) -> Beliefs:
+async def estimate(run: Run) -> Beliefs:
     """The beliefs that a request starts with, and on them how its session fared lately."""
-    beliefs = run.arm.posterior.before(await _beliefs(run, snapshot))
+    beliefs = run.arm.posterior.before(await _beliefs(run))
     if not run.request.session:
         return beliefs
     features = {**beliefs.features, "escalation": run.request.escalation}
     return replace(beliefs, features=features)
 
 
-async def _beliefs(run: Run, snapshot: Snapshot) -> Beliefs:
+async def _beliefs(run: Run) -> Beliefs:
     estimator = run.arm.estimator
     if estimator is None:
-        return _prior(run, snapshot, "no_estimator")
+        return _prior(run, "no_estimator")
     asks = estimator.asks
-    if asks is not None and asks in snapshot.ruled_out(run.request):
-        return _prior(run, snapshot, "fallback")  # it must not see the request at all
+    if asks is not None and asks in run.snapshot.ruled_out(run.request):
+        return _prior(run, "fallback")  # it must not see the request at all
     run.estimating(asks)
     try:
         beliefs = await _in_time(run, estimator)
     except EstimatorError as error:
         run.estimated(error.cost, error)
-        return _prior(run, snapshot, "fallback")
+        return _prior(run, "fallback")
     run.estimated(beliefs.cost)
-    return replace(beliefs, mean={**_stated(run, snapshot), **beliefs.mean})
+    return replace(beliefs, mean={**_stated(run), **beliefs.mean})
 
 
-def _prior(run: Run, snapshot: Snapshot, flag: str) -> Beliefs:
+def _prior(run: Run, flag: str) -> Beliefs:
     """What is believed without an estimate."""
-    beliefs = prior(snapshot.tiers, flag)
-    return replace(beliefs, mean={**beliefs.mean, **_stated(run, snapshot)})
+    beliefs = prior(run.snapshot.tiers, flag)
+    return replace(beliefs, mean={**beliefs.mean, **_stated(run)})
 
 
-def _stated(run: Run, snapshot: Snapshot) -> dict[str, float]:
+def _stated(run: Run) -> dict[str, float]:
     """The prior of the arm, of the tiers that there are."""
-    return {tier: q for tier, q in run.arm.prior.items() if tier in snapshot.tiers}
+    return {tier: q for tier, q in run.arm.prior.items() if tier in run.snapshot.tiers}
 
 
 async def _in_time(run: Run, estimator: DifficultyEstimator) -> Beliefs:

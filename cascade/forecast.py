@@ -7,6 +7,7 @@ and comes back with the traffic.
 import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -53,6 +54,7 @@ class Forecast:
     ) -> None:
         caches = {name: tier.cache for name, tier in tiers.items() if tier.cache is not None}
         self._tiers = tiers
+        self._clock = clock
         self._patience_seconds = patience_seconds
         self.pace = pace or Pace()
         self.ledger = Ledger(caches, clock=clock)
@@ -70,6 +72,21 @@ class Forecast:
     def tiers(self) -> Mapping[str, ModelTier]:
         """Of which it knows, by name."""
         return self._tiers
+
+    @property
+    def under_way(self) -> int:
+        """Requests that are being answered, those aside included."""
+        return len(self._open)
+
+    def aside(self) -> "Forecast":
+        """For calls that are no turns of a conversation.
+
+        They share caches, speeds and lengths with the turns, and learn and expect nothing of what
+        the traffic wants.
+        """
+        other = copy(self)
+        other.traffic = Traffic(clock=self._clock)
+        return other
 
     def recall(self, request: ChatRequest) -> ChatRequest:
         """The request with the tier that answered its session's last turn."""

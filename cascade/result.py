@@ -12,6 +12,7 @@ class CascadeResult:
     """One request from beginning to end, also when nothing answered.
 
     Attributes:
+        prices_version: hash of the price cards in force.
         experiment_version: of what overrides the experiment in the file; None: nothing does.
         beliefs: what was believed before any call; the verdicts are on the attempts.
         completion: the answer given; None when there is none.
@@ -28,6 +29,7 @@ class CascadeResult:
     request: ChatRequest
     policy: str
     config_version: str
+    prices_version: str = ""
     experiment: str | None = None
     arm: str | None = None
     experiment_version: int | None = None

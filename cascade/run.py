@@ -30,6 +30,7 @@ from cascade.failures import failure, no_answer
 from cascade.quote import Quote
 from cascade.reading import Prompt, Reading
 from cascade.result import CascadeResult, Delta
+from cascade.snapshot import Snapshot
 from cascade.tiers import ModelTier
 from cascade.tool_calls import ToolCallGate
 from cascade.types import (
@@ -72,7 +73,7 @@ class Run:
 
     request: ChatRequest
     arm: Arm
-    config_version: str
+    snapshot: Snapshot
     prior: Beliefs = _NOTHING
     beliefs: Beliefs = _NOTHING
     reading: Reading | None = None
@@ -331,11 +332,17 @@ class Run:
         seconds = self.elapsed
         error = self.error
         if error is None and completion is None:
-            error = no_answer(self.candidates, self.attempts, late=self.seconds_left == 0.0)
+            error = no_answer(
+                self.candidates,
+                self.attempts,
+                late=self.seconds_left == 0.0,
+                drained=self.snapshot.drained,
+            )
         return CascadeResult(
             request=self.request,
             policy=self.arm.policy.name,
-            config_version=self.config_version,
+            config_version=self.snapshot.version,
+            prices_version=self.snapshot.prices_version,
             experiment=self.arm.experiment,
             arm=self.arm.name,
             experiment_version=self.arm.version,

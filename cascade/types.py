@@ -130,11 +130,13 @@ class ChatRequest:
         tools: tool definitions as sent; None when the client sent none.
         tenant: whose request it is; caches are never shared between tenants.
         user: the client's name for whoever asked; empty without one.
+        key_id: short hash of the key that the client sent; empty without one.
         session: the conversation it belongs to.
         unit: sticky key of experiment assignment.
         budget: the client's limits, if it stated any.
         idempotency_key: the client's name for this request and its repetitions; empty without one.
         tags: labels the client put on the request.
+        trace: the trace it is part of, as the client's `traceparent` header; empty without one.
         escalation: how much its session had to go up lately, from 0 to 1.
         served_by: the tier that answered its session's last turn; empty when that is not known.
     """
@@ -146,11 +148,13 @@ class ChatRequest:
     tools: Sequence[Json] | None = None
     tenant: str = "default"
     user: str = ""
+    key_id: str = ""
     session: str = ""
     unit: str = ""
     budget: Budget | None = None
     idempotency_key: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
+    trace: str = ""
     escalation: float = 0.0
     served_by: str = ""
 

@@ -10,6 +10,7 @@ from starlette.routing import Route
 from cascade.errors import CascadeError
 from cascade.types import Failure
 from serving import present
+from serving.admin.routes import router as admin_router
 from serving.answering import Answering, json_response
 from serving.feedback import router as feedback_router
 from serving.idempotency import Idempotency
@@ -51,11 +52,16 @@ def create_app(service: Service) -> FastAPI:
     app.include_router(router)
     app.include_router(responses_router)
     app.include_router(feedback_router)
+    app.include_router(admin_router)
     if service.metrics is not None:
         from serving.metrics.routes import InFlight, route  # noqa: PLC0415 - if it is used
 
         app.include_router(route(service, service.metrics))
         app.add_middleware(InFlight, metrics=service.metrics, paths=APIS)
+    if service.page is not None:
+        from serving.dashboard.routes import mounted  # noqa: PLC0415 - if it is used
+
+        app.mount(service.page.root, mounted(service, service.page))
     app.add_middleware(Idempotency, service=service, paths=APIS, refuse=_refused)
     app.add_middleware(RequestLog)  # around all others, since it gives a request its id
     app.add_exception_handler(CascadeError, _refused)

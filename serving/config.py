@@ -7,6 +7,7 @@ builds them. Both report a dotted path, and the line of that path is looked up i
 import hashlib
 import os
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,15 +16,13 @@ import yaml
 from pydantic import (
     Field,
     ValidationError,
-    model_validator,
 )
 
 from cascade.errors import ConfigError
+from serving.experiment_config import Experiment, Layer, Name
 from serving.tier_config import FORMS, FROM_MAP, MapPrice, Open, Strict, Tier
 
 DEFAULT_FILE = "cascade.yaml"
-
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
 
 
 class Idempotency(Strict):
@@ -33,14 +32,38 @@ class Idempotency(Strict):
     mib: int = Field(default=64, ge=0)
 
 
+class Tracing(Strict):
+    """Where the spans of requests are sent, by OTLP over HTTP.
+
+    Attributes:
+        endpoint: the collector's address, path included.
+        headers_env: names of headers that are sent along, such as authorization, each with the
+            variable of the environment that holds its value.
+        sample: share of the requests that are told of, where the client has not decided.
+        service: the name they are told under.
+    """
+
+    endpoint: str = Field(default="http://127.0.0.1:4318/v1/traces", pattern=r"^https?://[^/]")
+    headers_env: dict[str, str] = Field(default_factory=dict)
+    sample: float = Field(default=1.0, ge=0, le=1)
+    service: str = Field(default="cascade", min_length=1)
+
+
 class Server(Strict):
-    """Where the service listens, what it takes, and whether it tells how it is doing."""
+    """Where the service listens, what it takes, and whether it tells how it is doing.
+
+    Attributes:
+        dashboard: whether there is a page at /dashboard, where its extra is installed.
+        tracing: none: no spans are made.
+    """
 
     host: str = "127.0.0.1"
     port: int = Field(default=8080, ge=0, le=65535)
     max_body_bytes: int = Field(default=32 * 1024 * 1024, gt=0)
     metrics: bool = True
+    dashboard: bool = True
     idempotency: Idempotency = Idempotency()
+    tracing: Tracing | None = None
 
 
 class Embedder(Open):
@@ -101,27 +124,6 @@ class Policy(Open):
     prior: dict[Name, Annotated[float, Field(ge=0.0, le=1.0)]] = Field(default_factory=dict)
 
 
-class ArmEntry(Strict):
-    """One arm of an experiment."""
-
-    policy: str
-    weight: float = Field(default=1.0, ge=0)
-
-
-class Experiment(Strict):
-    """Arms, and what is sticky."""
-
-    unit: Literal["session", "tenant", "request"] = "session"
-    salt: str = ""
-    arms: dict[Name, ArmEntry]
-
-    @model_validator(mode="after")
-    def _somebody_gets_in(self) -> "Experiment":
-        if not any(arm.weight > 0 for arm in self.arms.values()):
-            raise ValueError("at least one arm needs a weight above 0")
-        return self
-
-
 class Rule(Strict):
     """Tiers that a request must not go to, told before any call.
 
@@ -138,6 +140,33 @@ class Rule(Strict):
     only: list[Name] | None = None
 
 
+class Shadow(Strict):
+    """Which requests are answered once more, by tiers that were not asked, when nobody waits.
+
+    Attributes:
+        share: of all requests, drawn by a hash of their id.
+        tiers: that may be asked; "all" of them.
+        judges: who look at these answers, and at those that the clients got.
+        usd_per_day: dollars that all of this may cost from midnight (UTC) to midnight.
+        concurrency: how many requests are worked on at once.
+        waiting: how many more may wait for that; further ones are left out.
+        idle: the tiers that are asked only while no client waits for an answer, one call at a time:
+            those that Cascade launches, as they share a machine with everything else, all or none.
+        idle_seconds: how long a request waits for such a moment before it is left out.
+        salt: another one draws other requests.
+    """
+
+    share: float = Field(gt=0, le=1)
+    tiers: list[Name] | Literal["all"] = "all"
+    judges: list[Name] = Field(default_factory=list)
+    usd_per_day: Decimal = Field(gt=0)
+    concurrency: int = Field(default=2, ge=1)
+    waiting: int = Field(default=100, ge=1)
+    idle: Literal["launched", "all", "none"] = "launched"
+    idle_seconds: float = Field(default=300.0, gt=0)
+    salt: str = ""
+
+
 class Audit(Strict):
     """Where the audit log is kept, and what of it. CASCADE_AUDIT_URL overrides the url.
 
@@ -145,6 +174,11 @@ class Audit(Strict):
         embeddings: keep those of what was classified, so that `cascade train --from-audit` needs no
             prompt text. About a kilobyte a request; much of a text can be guessed from its
             embedding.
+        prompts: what is kept of the texts of requests and answers: none; a hash that finds equal
+            prompts; redacted, without what identifies people; full, encrypted with a key from the
+            environment.
+        retention_days: how long rows are kept; none: for ever.
+        chain: chain the rows with a key from the environment, so that a change shows.
     """
 
     url: str = "sqlite:///cascade.db"
@@ -152,6 +186,29 @@ class Audit(Strict):
     spill_max_bytes: int = Field(default=1024**3, gt=0)
     flush_seconds: float = Field(default=0.2, gt=0)
     embeddings: bool = False
+    prompts: Literal["none", "hash", "redacted", "full"] = "hash"
+    retention_days: float | None = Field(default=None, gt=0)
+    chain: bool = False
+
+
+class Alerts(Strict):
+    """Who is told of what somebody should look at.
+
+    Attributes:
+        webhook: an address that takes alerts as JSON by POST; without one they are kept and logged.
+        webhook_env: the variable of the environment that holds the address, if it has a secret.
+        every_seconds: between two looks at the audit log.
+        repeat_hours: after which what goes on is told again.
+    """
+
+    webhook: str | None = Field(default=None, pattern=r"^https?://[^/]")
+    webhook_env: str | None = None
+    every_seconds: float = Field(default=60.0, gt=0)
+    repeat_hours: float = Field(default=24.0, gt=0)
+
+
+_BESIDE = {"server", "audit", "shadow", "alerts"}
+"""What decides nothing and prices nothing."""
 
 
 class Config(Strict):
@@ -163,8 +220,11 @@ class Config(Strict):
     estimators: dict[Name, Estimator] = Field(default_factory=dict)
     judges: dict[Name, Judge] = Field(default_factory=dict)
     policies: dict[Name, Policy] = Field(default_factory=dict)
+    layers: dict[Name, Layer] = Field(default_factory=dict)
     experiments: dict[Name, Experiment] = Field(default_factory=dict)
     rules: list[Rule] = Field(default_factory=list)
+    shadow: Shadow | None = None
+    alerts: Alerts | None = None
     audit: Audit = Audit()
 
     @property
@@ -175,7 +235,7 @@ class Config(Strict):
 
     def version(self, fitted: Any = None) -> str:
         """Hash of everything that can change a decision or a price, fitted artifacts included."""
-        parts = [self.model_dump(mode="json", exclude={"server", "audit"}), fitted]
+        parts = [self.model_dump(mode="json", exclude=_BESIDE), fitted]
         return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()[:12]
 
 

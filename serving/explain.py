@@ -27,6 +27,7 @@ def explanation(result: CascadeResult) -> dict[str, Any]:
         "requested_model": request.model,
         "experiment": result.experiment,
         "arm": result.arm,
+        "experiment_version": result.experiment_version,
         "policy": result.policy,
         "config_version": result.config_version,
         "tier": answer.tier if answer else None,

@@ -1,11 +1,11 @@
-"""What tells a judge or an estimator from one with other options or another fit.
+"""What tells a judge or an estimator from one with other options or another fit, and prices too.
 
 What is fitted on its word, such as `cascade.posterior.Model`, keeps the digest and refuses to be
 used with another.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import orjson
 
 from cascade.posterior import Identity
 from cascade.protocols import DifficultyEstimator, Judge
+from cascade.tiers import ModelTier
 from judges.panel import PanelJudge
 from serving import config as cfg
 
@@ -45,6 +46,13 @@ def estimator_identity(
     return Identity(name=name, digest=_digest([entry.type, _deciding(entry.options), fitted]))
 
 
+def prices_version(tiers: Mapping[str, ModelTier]) -> str:
+    """Of the price cards in force: the same for the same rates, wherever they were read from."""
+    cards = [(name, tier.prices) for name, tier in sorted(tiers.items())]
+    told = [(n, card and repr((card.rates, card.long_prompt_rates))) for n, card in cards]
+    return _digest(told)
+
+
 def _judge(config: cfg.Config, base: Path, judges: Mapping[str, Judge], name: str) -> list[Any]:
     entry, judge = config.judges[name], judges[name]
     asks = [*(entry.members or ()), *([entry.of] if entry.of else ())]
@@ -65,6 +73,6 @@ def _deciding(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name not in _WITHOUT_EFFECT}
 
 
-def _digest(content: list[Any]) -> str:
+def _digest(content: Sequence[Any]) -> str:
     text = orjson.dumps(content, option=orjson.OPT_SORT_KEYS, default=str)
     return hashlib.blake2b(text, digest_size=8).hexdigest()

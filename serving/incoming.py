@@ -5,6 +5,7 @@ reader could take is told so in the words of HTTP.
 """
 
 import asyncio
+import hashlib
 from collections.abc import Mapping
 
 from fastapi import Request
@@ -18,8 +19,13 @@ SILENCE_SECONDS = 30.0
 _OURS = PREFIX.encode()
 _KNOWN = (*HEADERS.values(), f"{PREFIX}tenant")
 _READ = frozenset(
-    {b"content-encoding", b"content-type", b"idempotency-key", *map(str.encode, _KNOWN)}
+    {
+        *(b"content-encoding", b"content-type", b"idempotency-key", b"traceparent"),
+        *map(str.encode, _KNOWN),
+    }
 )
+
+_KEYS = frozenset({b"authorization", b"x-api-key"})
 
 # What an answer carries: of a Cascade in front of this one, a proxy may pass it on.
 _ANSWERS = frozenset(
@@ -53,6 +59,19 @@ def header_texts(http: Request) -> dict[str, str]:
                 f"{name}: is not known; what is known: {', '.join(_KNOWN)}", param=name
             )
     return texts
+
+
+def key_id(http: Request) -> str:
+    """A short hash of the key that the client sent, to tell clients apart; empty without a key.
+
+    The key itself goes nowhere: Cascade's own calls upstream have the tiers' keys.
+    """
+    for name, value in http.scope["headers"]:
+        if name in _KEYS:
+            scheme, _, rest = value.strip().partition(b" ")
+            key = rest.strip() if scheme.lower() == b"bearer" else value.strip()
+            return hashlib.blake2b(key, digest_size=6).hexdigest() if key else ""
+    return ""
 
 
 async def body_of(

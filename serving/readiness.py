@@ -1,6 +1,6 @@
 """Whether the service can answer and audit, in one report for probes and for people."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -9,6 +9,7 @@ from serving.store.sink import AuditState
 
 READY = "ready"
 COOLING = "cooling down"
+DRAINED = "drained"
 
 
 class ServerState(Protocol):
@@ -41,7 +42,10 @@ def states(tiers: Mapping[str, ModelTier], servers: Iterable[ServerState]) -> di
 
 
 def readiness(
-    tiers: Mapping[str, ModelTier], servers: Iterable[ServerState], audit: AuditState
+    tiers: Mapping[str, ModelTier],
+    servers: Iterable[ServerState],
+    audit: AuditState,
+    drained: Collection[str] = (),
 ) -> Readiness:
     """Ready while some tier can answer and the audit log has room.
 
@@ -52,9 +56,10 @@ def readiness(
         tiers: all that can be asked, by name. Nobody is asked here: a probe costs no I/O.
         servers: those of the tiers that Cascade launched.
         audit: how the log is doing.
+        drained: tiers that nobody is sent to, however well they are.
     """
-    found = states(tiers, servers)
-    up = [state == READY for state in found.values()]
+    found = states(tiers, servers) | dict.fromkeys(drained, DRAINED)
+    up = [state == READY for state in found.values() if state != DRAINED]
     ready = audit.room and any(up)
     whole = ready and all(up) and audit.status == "ok"
     report = {

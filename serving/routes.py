@@ -53,9 +53,10 @@ async def readyz(http: Request) -> Response:
     """Whether requests can be answered and audited."""
     service: Service = http.app.state.service
     audit = await asyncio.to_thread(service.sink.state)  # it looks into a folder
-    tiers = service.engine.snapshot.tiers
-    ready = readiness(tiers, service.servers.states(), audit)
-    return json_response(ready.report, 200 if ready.ready else 503)
+    now = service.engine.snapshot
+    ready = readiness(now.tiers, service.servers.states(), audit, now.drained)
+    overridden = {} if service.overrides is None else {"overrides": service.overrides.report()}
+    return json_response(ready.report | overridden, 200 if ready.ready else 503)
 
 
 def _snapshot(http: Request) -> Snapshot:

@@ -193,17 +193,18 @@ def _request(
         params={name: value for name, value in data.items() if name not in OURS},
         tools=data.get("tools"),
         tenant=tenant,
-        user=_bounded(data.get("user") or ""),
-        session=_bounded(session),
+        user=bounded(data.get("user") or ""),
+        session=bounded(session),
         budget=said.budget,
         idempotency_key=headers.get("idempotency-key", ""),
+        trace=headers.get("traceparent", ""),
         tags={name: value for name, value in tags.items() if isinstance(value, str)},
     )
 
 
 def tenant_of(headers: Mapping[str, str]) -> str:
     """Whose request it is, as the headers, by their lower-case names, say."""
-    return _bounded(headers.get("x-cascade-tenant") or "default")
+    return bounded(headers.get("x-cascade-tenant") or "default")
 
 
 def _session(tenant: str, data: Json) -> str:
@@ -218,7 +219,7 @@ def _session(tenant: str, data: Json) -> str:
     return _hashed(text)
 
 
-def _bounded(name: str) -> str:
+def bounded(name: str) -> str:
     """A name a client chose, short enough for an index; a longer one is kept as its hash."""
     return name if len(name) <= NAME_CHARACTERS else _hashed(name)
 

@@ -15,7 +15,10 @@ from serving.store.feedback import Feedback
 from serving.store.sink import AuditState
 
 if TYPE_CHECKING:  # its library takes a moment to load, and need not be asked for
+    from serving.dashboard.page import Sources
     from serving.metrics.metrics import Metrics
+    from serving.overrides.watcher import Watcher
+    from serving.shadow.shadows import Shadows
 
 DRAIN_SECONDS = 10.0
 
@@ -86,6 +89,9 @@ class Service:
 
     Attributes:
         metrics: what Prometheus is told; None when it is to be told nothing.
+        shadows: what answers a share of the requests once more; among `background` as well.
+        overrides: what an operator changes while it runs; among `background` as well.
+        page: what the page at /dashboard is made from; None for no page.
         background: what goes on beside the requests, in the order in which it is started.
     """
 
@@ -96,6 +102,9 @@ class Service:
     recordings: Recordings = field(default_factory=Recordings)
     metrics: "Metrics | None" = None
     background: Sequence[Background] = ()
+    shadows: "Shadows | None" = None
+    overrides: "Watcher | None" = None
+    page: "Sources | None" = None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

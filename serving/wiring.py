@@ -5,7 +5,6 @@ Every fault is a ConfigError whose `param` is the dotted path of the key at faul
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +29,11 @@ from judges.rubrics import load as load_rubric
 from judges.rules import TierRules
 from serving import config as cfg
 from serving.beliefs import believing
+from serving.experiment_wiring import ExperimentWiring
 from serving.factories import at, build
+from serving.identities import prices_version
 from serving.posteriors import Surroundings
+from serving.shadow.check import checked
 from serving.tier_wiring import LAUNCHABLE, build_tier, launches
 
 __all__ = ["LAUNCHABLE", "Wiring", "launches", "settings_of"]
@@ -46,6 +48,7 @@ class Wiring:
         launched: by tier, `url` and `api_key` of the model servers that Cascade launches itself;
             none to only check a configuration, for which they need not run, and no embedding model
             needs to be loaded.
+        around: what a tier becomes before anything else gets hold of it.
     """
 
     def __init__(
@@ -53,11 +56,13 @@ class Wiring:
         config: cfg.Config,
         base: Path,
         launched: Mapping[str, Mapping[str, str]] | None = None,
+        around: Callable[[ModelTier], ModelTier] = lambda tier: tier,
     ) -> None:
         self._config = config
         self._base = base
         self._serves = launched is not None
         self._launched = launched or {}
+        self._around = around
         self._maps: dict[str, MonotoneMap] = {}
         self._tiers: dict[str, ModelTier] = {}
         self._embedders: dict[str, Embedder] = {}
@@ -75,7 +80,7 @@ class Wiring:
         self._refuse_shared_names()
         launches(config)
         tiers = self._tiers = {
-            name: build_tier(name, entry, self._launched.get(name))
+            name: self._around(build_tier(name, entry, self._launched.get(name)))
             for name, entry in config.tiers.items()
         }
         self._embedders = {n: self._embedder(n, entry) for n, entry in config.embedders.items()}
@@ -89,19 +94,31 @@ class Wiring:
                 name, arm, tiers, Surroundings(config, self._base, self._judges)
             )
             self._warnings += doubts
+        if config.shadow is not None:
+            self._warnings += checked(config.shadow, tiers, self._judges, arms, config.judges)
         with at("rules"):
             rules = TierRules(
                 [rule.model_dump(exclude_none=True) for rule in config.rules], list(tiers)
             )
         return Snapshot(
             version=config.version(self._fitted(estimators, arms)),
+            prices_version=prices_version(tiers),
             tiers=tiers,
             judges=self._judges,
             arms=arms,
-            experiments={n: self._experiment(n, e, arms) for n, e in config.experiments.items()},
+            experiments=self._experiments(arms, estimators),
             warnings=tuple(self._warnings),
-            **({"ruled_out": rules.removed} if config.rules else {}),
+            ruled_out=rules.removed,
         )
+
+    def _experiments(
+        self, arms: Mapping[str, Arm], estimators: Mapping[str, DifficultyEstimator]
+    ) -> Mapping[str, Experiment]:
+        among = Surroundings(self._config, self._base, self._judges)
+        wiring = ExperimentWiring(arms, estimators, self._tiers, among)
+        built = wiring.experiments()
+        self._warnings += wiring.warnings
+        return built
 
     def _fitted(
         self, estimators: Mapping[str, DifficultyEstimator], arms: Mapping[str, Arm]
@@ -321,18 +338,6 @@ class Wiring:
             "the type logprob, or a panel of nothing but such",
             param=where,
         )
-
-    def _experiment(
-        self, name: str, entry: cfg.Experiment, policies: Mapping[str, Arm]
-    ) -> Experiment:
-        arms = []
-        for arm, setting in entry.arms.items():
-            if setting.policy not in policies:
-                message = _missing("policy", setting.policy, policies)
-                raise ConfigError(message, param=f"experiments.{name}.arms.{arm}.policy")
-            chosen = policies[setting.policy]
-            arms.append(replace(chosen, name=arm, weight=setting.weight, experiment=name))
-        return Experiment(name=name, arms=arms, salt=entry.salt, unit=entry.unit)
 
 
 def settings_of(entry: cfg.Judge) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Always one tier, its answer taken unseen: a baseline, and what pinning a tier means."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from cascade.quote import Quote
 from cascade.types import Attempt, Beliefs, ChatRequest, Kind, Plan, Step
@@ -11,6 +12,9 @@ class FixedPolicy:
 
     The answer of a fallback is called degraded.
     """
+
+    heedless: Final = True
+    """It looks at no beliefs."""
 
     def __init__(self, *, name: str, tier: str, fallback: Sequence[str] = ()) -> None:
         self.name = name

@@ -60,6 +60,9 @@ class LadderPolicy:
         steps: from the bottom.
         when_unsure: tier of the step to begin with when nothing is known beforehand; None: the
             first.
+
+    Attributes:
+        heedless: it looks at no beliefs.
     """
 
     def __init__(
@@ -88,6 +91,7 @@ class LadderPolicy:
                 param="when_unsure",
             )
         self._safe = 0 if when_unsure is None else tiers.index(when_unsure)
+        self.heedless = self._safe == 0
 
     def decide(
         self,

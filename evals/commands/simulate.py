@@ -1,8 +1,9 @@
-"""cascade simulate: the shipped ledger, rules and prices against made-up traffic."""
+"""cascade simulate: the shipped ledger, rules, prices and intervals on made-up traffic."""
 
 import click
 
 from evals.commands.simulate_conversations import conversations
+from evals.commands.simulate_experiments import experiments
 from evals.commands.simulate_replicas import replicas
 
 
@@ -13,3 +14,4 @@ def simulate() -> None:
 
 simulate.add_command(replicas)
 simulate.add_command(conversations)
+simulate.add_command(experiments)

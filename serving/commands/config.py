@@ -9,9 +9,14 @@ import click
 import orjson
 
 from cascade.caches import CacheCard
+from cascade.errors import CascadeError
 from cascade.pricing import PriceCard, Rates
+from serving.alerts.address import shown_address, webhook_address
+from serving.commands.experiment_show import told
 from serving.commands.options import config_option, json_option, load, wire
-from serving.store.database import shown
+from serving.commands.overriding import door
+from serving.config import ConfigFile
+from serving.store.database import shown, sqlite_file
 
 
 @click.group()
@@ -26,6 +31,7 @@ def check(path: Path | None, as_json: bool) -> None:
     """Say whether the configuration can work; the exit status is 1 when it cannot."""
     file = load(path)
     snapshot = wire(file)
+    webhook_address(file)
     if as_json:
         report: dict[str, Any] = {"ok": True, "file": str(file.path), "version": snapshot.version}
         report["warnings"] = list(snapshot.warnings)
@@ -51,11 +57,30 @@ def check(path: Path | None, as_json: bool) -> None:
 @config.command()
 @config_option
 def show(path: Path | None) -> None:
-    """Print the configuration as it is understood, defaults filled in, passwords left out."""
+    """Print the configuration as it is understood, defaults filled in, passwords left out.
+
+    What overrides it at run time is said on standard error.
+    """
     file = load(path)
     data = file.config.model_dump(mode="json")
     data["audit"]["url"] = shown(file.audit_url)
+    if file.config.alerts is not None and file.config.alerts.webhook is not None:
+        data["alerts"]["webhook"] = shown_address(file.config.alerts.webhook)
     click.echo(orjson.dumps(data, option=orjson.OPT_INDENT_2).decode())
+    for line in _overrides(file, path):
+        click.secho(line, fg="yellow", err=True)
+
+
+def _overrides(file: ConfigFile, path: Path | None) -> list[str]:
+    """What holds instead of the file while the service runs, as far as the database tells."""
+    lying = sqlite_file(file.audit_url)
+    if lying is not None and not lying.exists():
+        return []  # nobody ever ran it
+    try:
+        with door(path, None) as to:
+            return told(to.overrides())
+    except CascadeError as error:
+        return [f"what is overridden is not known: {error.message}"]
 
 
 def _said(card: PriceCard | None) -> str:

@@ -3,11 +3,15 @@
 from pathlib import Path
 
 import click
+from rich.console import Console
 
 from cascade.errors import ConfigError
 from serving.commands.options import audit_url, config_option
+from serving.commands.progress import counting
 from serving.store import schema
-from serving.store.database import shown
+from serving.store.adding import catch_up
+from serving.store.database import engine_for, faults_of, shown
+from serving.store.ranges import waiting
 
 
 @click.group()
@@ -18,9 +22,10 @@ def db() -> None:
 @db.command()
 @config_option
 def upgrade(path: Path | None) -> None:
-    """Create or migrate the tables."""
+    """Create or migrate the tables, and add up what an older version wrote."""
     url = audit_url(path)
     state = schema.upgrade(url)
+    _add_up(url)
     click.secho(f"{shown(url)} is at revision {state.current}", fg="green")
 
 
@@ -36,3 +41,18 @@ def check(path: Path | None) -> None:
             f"{state.head}: run `cascade db upgrade`"
         )
     click.secho(f"{shown(url)} is at revision {state.current}, as it should be", fg="green")
+
+
+def _add_up(url: str) -> None:
+    engine = engine_for(url)
+    try:
+        with faults_of(url):
+            with engine.connect() as connection:
+                left = waiting(connection)
+            if not left:
+                return
+            with counting(Console(stderr=True), "requests added up", left) as done:
+                while number := catch_up(engine):
+                    done(number)
+    finally:
+        engine.dispose()

@@ -11,6 +11,9 @@ EXTRAS = {
     "scipy": "fit",
     "sklearn": "fit",
     "openai": "evals",
+    "plotly": "evals",
+    "polars": "evals",
+    "pyarrow": "evals",
     "safetensors": "train",
 }
 """By a package that not every installation has, the extra that brings it."""

@@ -51,7 +51,12 @@ def usable_tiers(path: Path | None) -> Mapping[str, ModelTier]:
         return {}
 
 
-def _since(_context: click.Context, _option: click.Parameter, text: str) -> float | None:
+def _until(context: click.Context, option: click.Parameter, text: str | None) -> float | None:
+    """The time before which; None is to the end."""
+    return None if text is None else since_of(context, option, text)
+
+
+def since_of(_context: click.Context, _option: click.Parameter, text: str) -> float | None:
     """The time, in seconds since the epoch, from which on; None is from the beginning."""
     if text == "all":
         return None
@@ -64,6 +69,9 @@ since_option: Callable[[Any], Any] = click.option(
     "--since",
     default="24h",
     show_default=True,
-    callback=_since,
+    callback=since_of,
     help="How far back: 30m, 24h, 7d, all.",
+)
+until_option: Callable[[Any], Any] = click.option(
+    "--until", callback=_until, help="Up to how far back: 30m, 24h, 7d; default now."
 )

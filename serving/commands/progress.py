@@ -36,6 +36,20 @@ def stepping(console: Console, label: str, total: int) -> Iterator[Callable[[], 
 
 
 @contextmanager
+def counting(console: Console, label: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A callable that counts so many more of a known number as done, until the block ends."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )
+    with Progress(*columns, console=console) as bars:
+        task = bars.add_task(label, total=total)
+        yield lambda number: bars.advance(task, number)
+
+
+@contextmanager
 def downloading(console: Console) -> Iterator[ProgressCall]:
     """A progress callable whose work is shown until the block ends."""
     if not console.is_terminal:

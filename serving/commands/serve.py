@@ -1,7 +1,6 @@
 """cascade serve: from nothing to a service that answers, saying what it does on the way."""
 
 import gc
-import hashlib
 import socket
 import sys
 import time
@@ -17,25 +16,30 @@ from rich.console import Console
 from cascade.engine import CascadeEngine
 from cascade.errors import AuditError, ConfigError
 from cascade.forecast import Forecast
+from cascade.protocols import AuditSink
 from serving import logs
+from serving.alerts.make import watches
 from serving.app import create_app
+from serving.audit_wiring import AuditParts, audit_parts, audit_sink, pruners
 from serving.commands.options import config_option, load, wire
 from serving.commands.progress import downloading
 from serving.config import ConfigFile
+from serving.dashboard.page import ROOT, sources
 from serving.models.fleet import Fleet, prepare
 from serving.models.home import home
 from serving.models.state import Phase, ServerState
+from serving.overrides.watcher import Watcher
 from serving.recordings import RecordingLimits, Recordings
 from serving.service import Service
+from serving.shadow.make import shadows_of
 from serving.store import schema
-from serving.store.database import engine_for, parse, shown
-from serving.store.journal import Limits
-from serving.store.sink import SqlAuditSink
+from serving.store.database import engine_for, shown
 from serving.tier_wiring import kv_bytes_per_token
 from serving.wiring import launches
 
 if TYPE_CHECKING:
     from serving.metrics.metrics import Metrics
+    from serving.telemetry.tracing import Tracing
 
 GRACEFUL_SECONDS = 30
 KEEP_ALIVE_SECONDS = 75
@@ -66,12 +70,13 @@ def serve(path: Path | None, host: str | None, port: int | None, log_level: str)
     file = load(path)
     for warning in wire(file).warnings:  # what cannot work is said before anything is fetched
         console.print(f"[yellow]warning:[/] {warning}", highlight=False)
+    parts = audit_parts(file)
     settings = file.config.server
     listener = _listen(host or settings.host, settings.port if port is None else port)
     with downloading(console) as progress:
         fleet = prepare(launches(file.config), home(), progress=progress, listener=_Teller(console))
     _migrate(file, console)
-    app = create_app(_service(file, fleet))
+    app = create_app(_service(file, fleet, parts))
     try:
         with suppress(KeyboardInterrupt):  # by then everything has been stopped in order
             _Server(app, listener, console, began).run([listener])
@@ -109,29 +114,49 @@ def _migrate(file: ConfigFile, console: Console) -> None:
     console.print(f"audit log: {shown(url)}, revision {state.current}", highlight=False)
 
 
-def _service(file: ConfigFile, fleet: Fleet) -> Service:
-    settings, server = file.config.audit, file.config.server
+def _service(file: ConfigFile, fleet: Fleet, parts: AuditParts) -> Service:
+    server = file.config.server
     launched = {
         tier: {"url": f"{launch.url}/v1", "api_key": launch.api_key}
         for tier, launch in fleet.servers.items()
     }
-    sink = SqlAuditSink(
-        engine_for(file.audit_url),
-        file.path.parent / settings.spill if settings.spill else _spill_folder(file.audit_url),
-        limits=Limits(flush_interval=settings.flush_seconds, spool_bytes=settings.spill_max_bytes),
-        embeddings=settings.embeddings,
-    )
+    sink = audit_sink(file, parts)
     snapshot = wire(file, launched)
     forecast = Forecast(snapshot.tiers)
     metrics = _metrics(file, forecast) if server.metrics else None
-    counted = sink if metrics is None else metrics.before(sink)
-    engine = CascadeEngine(snapshot, counted, forecast=forecast)
+    told: AuditSink = sink if metrics is None else metrics.before(sink)
+    tracing = _tracing(file)
+    told = told if tracing is None else tracing.before(told)
+    shadows = None
+    if file.config.shadow is not None:
+        shadows = shadows_of(
+            file.config.shadow,
+            engine_for(file.audit_url),
+            judges=file.config.judges,
+            launched=launched,
+            snapshot=lambda: engine.snapshot,
+            forecast=forecast,
+            inner=told,
+            log=sink,
+            told=metrics,
+        )
+    engine = CascadeEngine(snapshot, shadows or told, forecast=forecast)
+    overrides = Watcher(engine, engine_for(file.audit_url))
     fleet.listen(_Recovery(engine))
     return Service(
         engine=engine,
         sink=sink,
         servers=fleet,
         metrics=metrics,
+        background=[
+            overrides,
+            *(each for each in (tracing, shadows) if each is not None),
+            *pruners(file, parts),
+            *watches(file),
+        ],
+        overrides=overrides,
+        page=sources(file, overrides.database),
+        shadows=shadows,
         max_body_bytes=server.max_body_bytes,
         recordings=Recordings(
             RecordingLimits(
@@ -147,11 +172,23 @@ def _metrics(file: ConfigFile, forecast: Forecast) -> "Metrics":
     return Metrics(forecast, kv_bytes_per_token=kv_bytes_per_token(file.config))
 
 
-def _spill_folder(url: str) -> Path:
-    """One folder a database, so that rows never end up in another one's log."""
-    # Without password and options: changing those must not leave waiting rows behind.
-    database = parse(url).set(password=None, query={}).render_as_string()
-    return home() / "spill" / hashlib.sha256(database.encode()).hexdigest()[:12]
+def _tracing(file: ConfigFile) -> "Tracing | None":
+    if file.config.server.tracing is None:
+        return None
+    try:
+        from serving.telemetry.make import tracing  # noqa: PLC0415 - its libraries, if it is used
+    except ModuleNotFoundError as error:
+        raise file.explain(
+            ConfigError(
+                f"it takes a package that is not installed ({error.name}): pip install "
+                "'cascade-router[telemetry]'",
+                param="server.tracing",
+            )
+        ) from None
+    try:
+        return tracing(file.config)
+    except ConfigError as error:
+        raise file.explain(error) from None
 
 
 class _Teller:
@@ -197,6 +234,7 @@ class _Server(uvicorn.Server):
         )
         self._console = console
         self._listener = listener
+        self._page = app.state.service.page is not None
         self._began = began
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -209,16 +247,17 @@ class _Server(uvicorn.Server):
         gc.set_threshold(*GC_THRESHOLD)
         if not self.should_exit:
             self._console.print(
-                _welcome(self._listener, time.monotonic() - self._began),
+                _welcome(self._listener, time.monotonic() - self._began, page=self._page),
                 highlight=False,
                 markup=False,
                 soft_wrap=True,
             )
 
 
-def _welcome(listener: socket.socket, seconds: float) -> str:
+def _welcome(listener: socket.socket, seconds: float, *, page: bool) -> str:
     host, port = listener.getsockname()[:2]
-    url = f"http://{f'[{host}]' if ':' in host else host}:{port}/v1"
+    root = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    url = f"{root}/v1"
     body = '{"model": "cascade", "messages": [{"role": "user", "content": "What is 17 + 26?"}]}'
     snippet = (
         f"from openai import OpenAI; print(OpenAI(base_url='{url}', api_key='none').chat."
@@ -236,6 +275,7 @@ def _welcome(listener: socket.socket, seconds: float) -> str:
             f"curl -i {url}/chat/completions -H 'content-type: application/json' -d '{body}'",
             f'{sys.executable} -c "{snippet}"',
             f"{command} audit tail",
+            *((f"\nthe page: {root}{ROOT}",) if page else ()),
             "",
         )
     )

@@ -18,6 +18,7 @@ _BYTES: Final = {
     **{f"{prefix}bit": 10.0 ** (3 * i) / 8 for i, prefix in enumerate("kMGT", start=1)},
 }
 _SECONDS: Final = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
+_SPAN: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 class Amount(click.ParamType[float]):
@@ -50,6 +51,7 @@ class Amount(click.ParamType[float]):
 SIZE: Final = Amount("size", _BYTES)
 SPEED: Final = Amount("speed", _BYTES, per="/s")
 SECONDS: Final = Amount("time", _SECONDS)
+SPAN: Final = Amount("time span", _SPAN)
 
 
 def size(amount: float) -> str:

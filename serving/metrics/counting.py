@@ -16,7 +16,7 @@ def count(result: CascadeResult, families: Families) -> None:
     status = status_of(result)
     families.requests.labels(result.experiment or "", result.policy, status).inc()
     for attempt in result.attempts:
-        _attempt(attempt, families)
+        count_attempt(attempt, families)
         if attempt.kind is Kind.ANSWER:
             _times(attempt, families)
             _tokens(attempt, families)
@@ -27,7 +27,8 @@ def count(result: CascadeResult, families: Families) -> None:
             families.escalations.labels(before.step.tier, after.step.tier, cause).inc()
 
 
-def _attempt(attempt: Attempt, families: Families) -> None:
+def count_attempt(attempt: Attempt, families: Families) -> None:
+    """Add a call of any kind: what became of it and what it cost."""
     whose = (attempt.step.tier, attempt.kind.value)
     outcome = attempt.outcome.value if attempt.outcome else NO_OUTCOME
     families.attempts.labels(*whose, outcome).inc()

@@ -33,6 +33,10 @@ COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
         "prefix_cache_hit_tokens": ("Prompt tokens that were read from a cache.", ("tier",)),
         "prefix_cache_miss_tokens": ("Prompt tokens that were not.", ("tier",)),
         "prefix_cache_unreported": ("Answers whose cached tokens nobody reported.", ("tier",)),
+        "shadow_dropped": (
+            "Requests that were drawn for shadow calls and left out.",
+            ("reason",),
+        ),
         "evicted_before_next_turn": (
             "Turns whose prefix had not changed and was not in the cache any more.",
             ("tier",),
@@ -69,6 +73,7 @@ class Families:
     prefix_cache_hit_tokens: Counter
     prefix_cache_miss_tokens: Counter
     prefix_cache_unreported: Counter
+    shadow_dropped: Counter
     ttft_ms: Histogram
     queue_wait_ms: Histogram
     tool_latency_ms: Histogram

@@ -9,7 +9,8 @@ from prometheus_client.registry import Collector
 from cascade.forecast import Forecast
 from cascade.protocols import AuditSink
 from cascade.result import CascadeResult
-from serving.metrics.counting import count
+from cascade.types import Attempt
+from serving.metrics.counting import count, count_attempt
 from serving.metrics.families import Families
 from serving.metrics.prefixes import Affinity, DistinctPrefixes
 from serving.metrics.state import State, StateCollector
@@ -64,6 +65,15 @@ class Metrics:
                 tier, tenant = attempt.step.tier, result.request.tenant
                 self._affinity.note(tenant, tier, answer.replica, answer.usage.prompt)
         self._turns.note(result)
+
+    def note_shadows(self, calls: Iterable[Attempt]) -> None:
+        """Count calls that were made when their request had been answered."""
+        for attempt in calls:
+            count_attempt(attempt, self._families)
+
+    def dropped_shadow(self, reason: str) -> None:
+        """A request that was drawn is not answered once more."""
+        self._families.shadow_dropped.labels(reason).inc()
 
     def told(self, servers: Iterable[ServerState], audit: AuditState | None) -> bytes:
         """Everything, as text that Prometheus reads.

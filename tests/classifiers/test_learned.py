@@ -1,6 +1,7 @@
 import asyncio
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -221,3 +222,21 @@ async def test_an_artifact_of_features_alone_asks_no_embedder(tmp_path):
     found = await beliefs(learned(tmp_path, embedder=embedder), EASY)
     assert embedder.seen == []
     assert found.embedding is None
+
+
+async def test_it_says_the_same_again_of_what_the_audit_log_keeps(folder):
+    estimator = learned(folder)
+    for text, escalation in ((EASY, 0.0), (HARD, 0.5), (STRANGE, 0.0)):
+        first = await beliefs(estimator, text, escalation=escalation)
+        again = estimator.again(first.features, first.embedding, escalation)
+        assert again.mean == pytest.approx(first.mean)
+        assert again.flags == first.flags
+
+
+async def test_it_says_nothing_of_what_is_not_enough(folder):
+    estimator = learned(folder)
+    found = await beliefs(estimator, EASY)
+    other = replace(found.embedding, model="words-2")
+    assert estimator.again({"difficulty": 0.3}, found.embedding, 0.0) is None
+    assert estimator.again(found.features, None, 0.0) is None
+    assert estimator.again(found.features, other, 0.0) is None

@@ -29,6 +29,7 @@ def test_it_says_who_answered_by_which_rule_and_what_it_cost():
         "requested_model": "auto",
         "experiment": "auto",
         "arm": "cascade",
+        "experiment_version": None,
         "policy": "default",
         "config_version": "c0ffee",
         "tier": "small",

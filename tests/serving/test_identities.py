@@ -68,3 +68,30 @@ def test_how_strict_a_judge_is_does_not_change_what_it_says(identities):
 def test_where_there_is_no_estimator_nobody_is_named(identities):
     del identities
     assert estimator_identity(None, None, None).name == ""
+
+
+@pytest.fixture
+def prices(tmp_path):
+    """The version of a tier's prices."""
+
+    def made(price, name="small"):
+        path = tmp_path / "cascade.yaml"
+        path.write_text(
+            f"tiers: {{{name}: {{backend: scripted{price}}}}}\n"
+            f"policies: {{p: {{type: fixed, tier: {name}}}}}\n"
+        )
+        return wire(load(path)).prices_version
+
+    return made
+
+
+def test_prices_are_the_same_for_the_same_rates_and_others_for_any_that_differs(prices):
+    rates = ", price: {input: 1, cache_read: 0.1, output: 2}"
+    assert prices(rates) == prices(rates)
+    others = [
+        prices(", price: {input: 1, cache_read: 0.2, output: 2}"),
+        prices(", price: {input: 1, cache_read: 0.1, output: 2, cache_write: {5m: 3}}"),
+        prices(""),
+        prices(rates, name="large"),
+    ]
+    assert len({prices(rates), *others}) == 5

@@ -1,6 +1,7 @@
 """Bodies and headers as they come over the wire, whole or not."""
 
 import asyncio
+import hashlib
 
 import aiohttp
 import orjson
@@ -8,7 +9,7 @@ import pytest
 from fastapi import Request
 
 from cascade.errors import RequestTimeoutError
-from serving.incoming import body_of, header_texts
+from serving.incoming import body_of, header_texts, key_id
 from tests.apis import APIS, app_of, ask
 from tests.services import snapshot
 
@@ -183,3 +184,33 @@ async def test_a_body_over_the_limit_is_a_413_however_it_comes(api):
     app, _ = app_of(snapshot(), max_body_bytes=1000)
     answer = await ask(app, APIS[api].path, APIS[api].body(x="y" * 1000))
     assert answer.status == 413
+
+
+@pytest.mark.parametrize(
+    ("headers", "key"),
+    [
+        ([(b"authorization", b"Bearer sk-1")], b"sk-1"),
+        ([(b"authorization", b"bearer  sk-1 ")], b"sk-1"),
+        ([(b"authorization", b"Basic dTpw")], b"Basic dTpw"),
+        ([(b"x-api-key", b"sk-1")], b"sk-1"),
+        ([(b"x-other", b"sk-2"), (b"x-api-key", b"\xff")], b"\xff"),
+    ],
+)
+def test_a_client_is_told_by_a_hash_of_its_key(headers, key):
+    expected = hashlib.blake2b(key, digest_size=6).hexdigest()
+    assert key_id(Request({"type": "http", "headers": headers})) == expected
+
+
+@pytest.mark.parametrize("value", [None, b"", b"Bearer", b"Bearer  "])
+def test_a_client_without_a_key_has_none(value):
+    headers = [] if value is None else [(b"authorization", value)]
+    assert key_id(Request({"type": "http", "headers": headers})) == ""
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_the_audit_log_gets_the_hash_and_never_the_key(api):
+    app, log = app_of(snapshot())
+    await ask(app, APIS[api].path, APIS[api].body(), headers=[(b"authorization", b"Bearer sk-1")])
+    (result,) = log.results
+    assert len(result.request.key_id) == 12
+    assert "sk-1" not in repr(result)

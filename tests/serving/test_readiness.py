@@ -77,6 +77,15 @@ def test_a_tier_that_nobody_launched_is_enough_while_a_launched_one_is_down():
     assert found.report["tiers"] == {"t0": "restarting", "t1": "ready"}
 
 
+@pytest.mark.parametrize(
+    ("other", "ready", "status"), [("ready", True, "ready"), ("cooling down", False, "unready")]
+)
+def test_a_tier_that_is_drained_answers_nobody_however_well_it_is(other, ready, status):
+    found = readiness(tiers(other, "ready"), [], audit(), drained={"t1"})
+    assert (found.ready, found.report["status"]) == (ready, status)
+    assert found.report["tiers"] == {"t0": other, "t1": "drained"}
+
+
 def test_a_launched_tier_whose_calls_fail_at_once_is_not_ready_because_its_server_is_up():
     found = readiness(tiers("cooling down"), [Server("t0", "ready")], audit())
     assert not found.ready
