@@ -9,7 +9,7 @@ drawing each cell's seeds again.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import fmean, stdev, variance
 from typing import Final
 from zlib import crc32
 
@@ -33,6 +33,7 @@ have no utility rule, and the utility rule with the exact bill of each call."""
 TOO_DEAR: Final = 1.02
 RESAMPLES: Final = 1000
 _ENDS: Final = (2.5, 97.5)
+_WIDE: Final = 1.96
 
 Floats = NDArray[np.float64]
 
@@ -45,8 +46,8 @@ class Compared:
         frontiers: in the mean of the seeds.
         against: at each quality, by the name in RIVALS.
         resampled: the cell's ratio, by the same names, with its seeds drawn again.
-        elsewhere: the cell's ratio, by the same names, with the rival of each quality chosen on the
-            other seeds; the mean over the seeds, nan with one.
+        elsewhere: each seed's ratio, by the same names, with the rival of each quality chosen on
+            the other seeds; none with one seed.
     """
 
     cell: Cell
@@ -54,7 +55,7 @@ class Compared:
     frontiers: Frontiers
     against: Mapping[str, Sequence[Against]]
     resampled: Mapping[str, Floats]
-    elsewhere: Mapping[str, float]
+    elsewhere: Mapping[str, Sequence[float]]
 
     def ratio(self, name: str) -> float:
         """The mean over the qualities that both sides reach; nan where there is none."""
@@ -86,6 +87,23 @@ class Summary:
     worst_cell: str
     above: float
     above_ends: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elsewhere:
+    """Ratios of some cells, against rivals that were chosen on other seeds.
+
+    Attributes:
+        ends: of the mean: 95 %, from how the seeds of a cell differ.
+        spread: standard deviation from cell to cell; 0 for one.
+        above: share of cells above 1.02.
+    """
+
+    mean: float
+    ends: tuple[float, float]
+    spread: float
+    worst: float
+    above: float
 
 
 def compared(runs: Sequence[Run]) -> Compared:
@@ -140,16 +158,25 @@ def alone(some: Sequence[Compared], rival: str) -> tuple[float, float, float, fl
     return fmean(known), min(known), max(known), fmean(ratio > TOO_DEAR for ratio in known)
 
 
-def chosen_elsewhere(some: Sequence[Compared], name: str) -> tuple[float, float, float, float]:
-    """Mean, spread, largest and share above 1.02 of what `Compared.elsewhere` has of that name.
+def chosen_elsewhere(some: Sequence[Compared], name: str) -> Elsewhere | None:
+    """The cells against rivals that were chosen on other seeds; None where no cell has two seeds.
 
-    Cells without a ratio are left out; all nan where no cell has one.
+    Seeds of a cell are drawn independently, and so are cells, so the mean's standard error is
+    sqrt(sum over cells of variance / seeds) / cells.
     """
-    known = [each.elsewhere[name] for each in some if not math.isnan(each.elsewhere[name])]
+    known = [each.elsewhere[name] for each in some if len(each.elsewhere[name]) > 1]
     if not known:
-        return math.nan, math.nan, math.nan, math.nan
-    spread = stdev(known) if len(known) > 1 else 0.0
-    return fmean(known), spread, max(known), fmean(ratio > TOO_DEAR for ratio in known)
+        return None
+    means = [fmean(ratios) for ratios in known]
+    error = math.sqrt(sum(variance(ratios) / len(ratios) for ratios in known)) / len(known)
+    mean = fmean(means)
+    return Elsewhere(
+        mean=mean,
+        ends=(mean - _WIDE * error, mean + _WIDE * error),
+        spread=stdev(means) if len(means) > 1 else 0.0,
+        worst=max(means),
+        above=fmean(each > TOO_DEAR for each in means),
+    )
 
 
 def best_rivals(some: Sequence[Compared], name: str) -> dict[str, float]:
@@ -178,20 +205,23 @@ def _against(frontiers: Frontiers, rivals: Mapping[str, Sequence[str]]) -> dict[
     }
 
 
-def _elsewhere(runs: Sequence[Run], rivals: Sequence[str]) -> float:
+def _elsewhere(runs: Sequence[Run], rivals: Sequence[str]) -> list[float]:
+    if len(runs) == 1:
+        return []
     found = []
     for at, run in enumerate(runs):
         others = [each.frontiers for i, each in enumerate(runs) if i != at]
-        if not others:
-            return math.nan
         chosen = _against(averaged(others), {"": rivals})[""]
         hulls = {name: hull(points) for name, points in run.frontiers.items()}
-        found += [
-            against(hulls, OURS, (each.rival,), quality)
-            for each, quality in zip(chosen, qualities(run.frontiers[TIERS]), strict=True)
-            if each.rival
-        ]
-    return _mean(found)
+        ratio = _mean(
+            [
+                against(hulls, OURS, (each.rival,), quality)
+                for each, quality in zip(chosen, qualities(run.frontiers[TIERS]), strict=True)
+                if each.rival
+            ]
+        )
+        found += [] if math.isnan(ratio) else [ratio]
+    return found
 
 
 def _mean(found: Sequence[Against]) -> float:

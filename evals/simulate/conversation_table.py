@@ -86,6 +86,7 @@ def record(each: Compared) -> dict[str, Any]:
         "seeds": list(each.seeds),
         "outside": each.outside,
         "ratios": {name: each.ratio(name) for name in RIVALS},
+        "elsewhere": {name: list(each.elsewhere[name]) for name in RIVALS},
         "against": {name: list(map(asdict, found)) for name, found in each.against.items()},
         "frontiers": {n: list(map(asdict, points)) for n, points in each.frontiers.items()},
     }
@@ -135,8 +136,9 @@ def _overall(some: Sequence[Compared]) -> Printed:
 def _elsewhere(some: Sequence[Compared]) -> Printed:
     rows = []
     for name, words in _AGAINST.items():
-        mean, spread, most, above = chosen_elsewhere(some, name)
-        rows.append((words, f"{mean:.3f}", f"{spread:.3f}", f"{most:.3f}", f"{above:.1%}"))
+        if (found := chosen_elsewhere(some, name)) is not None:
+            mean, spread = _between(found.mean, found.ends), f"{found.spread:.3f}"
+            rows.append((words, mean, spread, f"{found.worst:.3f}", f"{found.above:.1%}"))
     head = (
         "against, chosen on the other seeds",
         "mean",
@@ -254,11 +256,13 @@ def _how(each: Compared, turns: int) -> str:
     return (
         f"Seeds {first} to {last}, {turns} turns of each after {WARM_UP} of another tenant (seed + "
         f"{WARM_UP_SEED}) that are not counted. In brackets: 95 % of what comes of drawing the "
-        "seeds of each cell again, with replacement and widened by sqrt(n / (n - 1)). Quality: "
-        "acceptable answers, as a share of turns. Switches: turns answered by another tier than "
-        "the one before. Cold premium: the share of the dollars that was paid because a prefix "
-        "was cold. Knobs: a threshold; the share of the larger tiers for mix; a tier's place for "
-        "tiers; else what quality is worth, over the difference of the tiers' mean list prices."
+        "seeds of each cell again, with replacement and widened by sqrt(n / (n - 1)), where the "
+        "rival is chosen in hindsight; from how seeds differ, where it is chosen on others. "
+        "Quality: acceptable answers, as a share of turns. Switches: turns answered by another "
+        "tier than the one before. Cold premium: the share of the dollars that was paid because a "
+        "prefix was cold. Knobs: a threshold; the share of the larger tiers for mix; a tier's "
+        "place for tiers; else what quality is worth, over the difference of the tiers' mean list "
+        "prices."
     )
 
 

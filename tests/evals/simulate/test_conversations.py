@@ -4,7 +4,6 @@ import json
 import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -13,7 +12,14 @@ from evals.commands.simulate_conversations import LINEUPS
 from evals.files import ResultFileError
 from evals.panel_report import as_markdown
 from evals.simulate.conversation_plot import draw
-from evals.simulate.conversation_ratios import RIVALS, alone, best_rivals, by_cell, summary
+from evals.simulate.conversation_ratios import (
+    RIVALS,
+    alone,
+    best_rivals,
+    by_cell,
+    chosen_elsewhere,
+    summary,
+)
 from evals.simulate.conversation_runs import Kept, all_played, code
 from evals.simulate.conversation_table import LONG, MIDDLE, closely, record, tables
 from evals.simulate.conversations import (
@@ -191,10 +197,24 @@ def test_a_rival_that_is_chosen_on_the_other_seeds_is_not_the_one_that_was_lucky
 
     (found,) = by_cell([lucky(0, "router"), lucky(1, "cascade")])
     assert found.ratio("blind") == pytest.approx(0.9 / 0.75)  # in hindsight, of both seeds
-    assert found.elsewhere["blind"] == pytest.approx((0.9 / 2.0 + 0.9 / 1.0) / 2)
-    assert found.elsewhere["naive"] == pytest.approx(0.9)
+    assert found.elsewhere["blind"] == pytest.approx([0.9 / 2.0, 0.9 / 1.0])
+    assert found.elsewhere["naive"] == pytest.approx([0.9, 0.9])
     (single,) = by_cell([made(API, 0)])
-    assert np.isnan(single.elsewhere["blind"])
+    assert single.elsewhere["blind"] == []
+    assert chosen_elsewhere([single], "blind") is None
+
+
+SEEDS = ((0, 0.8), (1, 1.0))
+
+
+def test_how_seeds_differ_says_how_sure_the_mean_against_rivals_chosen_elsewhere_is():
+    found = by_cell([made(cell, seed, cost) for cell in (API, OWN) for seed, cost in SEEDS])
+    got = chosen_elsewhere(found, "naive")
+    assert got is not None
+    assert (got.mean, got.worst) == (pytest.approx(0.9), pytest.approx(0.9))
+    half = 1.96 * (2 * (2 * 0.1**2) / 2) ** 0.5 / 2  # the variance of (0.8, 1.0) is 2 * 0.1^2
+    assert got.ends == pytest.approx((0.9 - half, 0.9 + half))
+    assert (got.spread, got.above) == (pytest.approx(0), 0)
 
 
 def test_the_worst_cell_and_the_share_of_dear_ones_are_told():
