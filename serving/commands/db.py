@@ -8,7 +8,7 @@ from rich.console import Console
 from cascade.errors import ConfigError
 from serving.commands.options import audit_url, config_option
 from serving.commands.progress import counting
-from serving.store import schema
+from serving.store import revision, schema
 from serving.store.adding import catch_up
 from serving.store.database import engine_for, faults_of, shown
 from serving.store.ranges import waiting
@@ -34,7 +34,7 @@ def upgrade(path: Path | None) -> None:
 def check(path: Path | None) -> None:
     """Say whether the tables are those that this version needs; exit status 1 when not."""
     url = audit_url(path)
-    state = schema.check(url)
+    state = revision.check(url)
     if not state.at_head:
         raise ConfigError(
             f"{shown(url)} is at revision {state.current or 'none'}, this version needs "

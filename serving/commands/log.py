@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 from cascade.errors import ConfigError
 from cascade.tiers import ModelTier
 from serving.commands.options import audit_url, load, wire
-from serving.store import schema
+from serving.store import revision
 from serving.store.database import engine_for, faults_of
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -28,7 +28,7 @@ def audit_database(path: Path | None) -> Iterator[Engine]:
         AuditError: it cannot be used.
     """
     url = audit_url(path)
-    schema.require_head(url)
+    revision.require_head(url)
     engine = engine_for(url)
     try:
         with faults_of(url):

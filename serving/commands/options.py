@@ -9,7 +9,6 @@ import click
 from cascade.errors import ConfigError
 from cascade.snapshot import Snapshot
 from serving.config import ConfigFile, find
-from serving.wiring import Wiring
 
 config_option: Callable[[Any], Any] = click.option(
     "--config",
@@ -37,6 +36,8 @@ def wire(file: ConfigFile, launched: Mapping[str, Mapping[str, str]] | None = No
     Raises:
         ConfigError: it cannot work; says which line.
     """
+    from serving.wiring import Wiring  # noqa: PLC0415 - all backends and judges, if they are used
+
     try:
         return Wiring(file.config, file.path.parent, launched).snapshot()
     except ConfigError as error:

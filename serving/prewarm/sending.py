@@ -15,21 +15,22 @@ from typing import Any
 
 import orjson
 
-from cascade.audit import record
+from cascade.audit import HASHED, Prompts, record
 from cascade.backends.usage import from_openai
 from cascade.engine import CascadeEngine
 from cascade.errors import CascadeError, ConfigError
+from cascade.forecast import Forecast
 from cascade.protocols import Backend
 from cascade.result import CascadeResult
 from cascade.snapshot import Snapshot
-from cascade.types import ChatRequest, Chunk, Kind, Usage
+from cascade.types import ChatRequest, Chunk, Usage
 from serving.control import HEADERS, PREFIX
-from serving.store import schema
+from serving.prewarm.recorded import as_prewarm
+from serving.store import revision
 from serving.store.database import WRITES, engine_for, faults_of
 from serving.store.rows import decode, encode, insert
 
 THROUGH_SECONDS = 600.0
-_POLICY, _REASON = "prewarm", "sent ahead, to fill the cache"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +85,9 @@ def thinking_budget(params: Mapping[str, Any]) -> int | None:
     return budget if isinstance(budget, int) else None
 
 
-async def directly(url: str, snapshot: Snapshot, name: str, request: ChatRequest) -> Sent:
+async def directly(
+    url: str, snapshot: Snapshot, name: str, request: ChatRequest, *, prompts: Prompts = HASHED
+) -> Sent:
     """Ask the tier in this process, by the engine, which prices and records it.
 
     Args:
@@ -92,14 +95,17 @@ async def directly(url: str, snapshot: Snapshot, name: str, request: ChatRequest
         snapshot: the configuration.
         name: of the tier.
         request: from `prewarming`.
+        prompts: what the log keeps of it.
 
     Raises:
         CascadeError: there was no answer, or it cannot be recorded.
     """
-    schema.require_head(url)
+    revision.require_head(url)
     tier = snapshot.tiers[name]
     unheard = replace(tier, backend=_Unheard(tier.backend))
-    engine = CascadeEngine(replace(snapshot, tiers={name: unheard}), _Row(url))
+    only = replace(snapshot, tiers={name: unheard})
+    forecast = Forecast(only.tiers, key=prompts.hash_key)
+    engine = CascadeEngine(only, _Row(url, prompts), forecast=forecast)
     try:
         result = await engine.run(request, snapshot.arm(name, ""))
     finally:
@@ -147,8 +153,9 @@ def _plain(delta: Any) -> dict[str, Any]:
 class _Row:
     """Puts a result into the audit log at once, as what it is; an AuditSink."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, prompts: Prompts) -> None:
         self._url = url
+        self._prompts = prompts
 
     def write(self, result: CascadeResult) -> None:
         """Store its rows.
@@ -156,10 +163,7 @@ class _Row:
         Raises:
             AuditError: the database does not take them.
         """
-        calls = [replace(each, kind=Kind.PREWARM, reason=_REASON) for each in result.attempts]
-        # Nobody got an answer, and no other tier would have been sent it.
-        row = replace(result, policy=_POLICY, attempts=calls, completion=None, baseline=None)
-        entry = decode(encode(record(replace(row, reason=_REASON))))
+        entry = decode(encode(record(as_prewarm(result), prompts=self._prompts)))
         engine = engine_for(self._url)
         try:
             with faults_of(self._url), engine.execution_options(**WRITES).begin() as connection:
@@ -169,7 +173,7 @@ class _Row:
 
 
 def through(address: str, tier: str, request: ChatRequest) -> Sent:
-    """Ask a running service, pinned to the tier; the row in its log is that of an answer.
+    """Ask a running service, pinned to the tier; its log has it as what it is.
 
     Raises:
         CascadeError: it cannot be reached, or refuses.
@@ -182,6 +186,7 @@ def through(address: str, tier: str, request: ChatRequest) -> Sent:
     headers = {
         "content-type": "application/json",
         HEADERS["pin"]: tier,
+        HEADERS["prewarm"]: "true",
         f"{PREFIX}tenant": request.tenant,
     }
     call = urllib.request.Request(  # noqa: S310 - its scheme was looked at

@@ -1,44 +1,24 @@
-"""Brings the audit database to the schema of this version, and says whether it is there.
+"""Brings the audit database to the schema of this version.
 
 Several processes may start at once against one database: whoever comes first migrates, the others
 wait for it and find nothing to do.
 """
 
 import time
-from dataclasses import dataclass
 from importlib.resources import files
 
 from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import OperationalError
 
-from cascade.errors import ConfigError
-from serving.store.database import WRITES, engine_for, faults_of, shown, sqlite_file
+from serving.store.database import WRITES, engine_for, faults_of, sqlite_file
+from serving.store.revision import SchemaState, check, newer
 
 _LOCK = 0x63617363  # any number that no other program locks; this one spells "casc"
 _PATIENCE_SECONDS = 60.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaState:
-    """Where a database stands.
-
-    Attributes:
-        current: its revision; None when it has no tables yet.
-        head: the revision this version of Cascade needs.
-    """
-
-    current: str | None
-    head: str
-
-    @property
-    def at_head(self) -> bool:
-        """Whether it can be used as it is."""
-        return self.current == self.head
 
 
 def upgrade(url: str) -> SchemaState:
@@ -61,46 +41,6 @@ def upgrade(url: str) -> SchemaState:
     return check(url)
 
 
-def check(url: str) -> SchemaState:
-    """Where the database stands; nothing is created.
-
-    Raises:
-        ConfigError: the URL is wrong, or a newer Cascade made the database.
-        AuditError: the database cannot be reached.
-    """
-    scripts = ScriptDirectory.from_config(configuration())
-    head = scripts.get_current_head()
-    if head is None:
-        raise AssertionError("the package has no migrations")
-    if (path := sqlite_file(url)) is not None and not path.exists():
-        return SchemaState(current=None, head=head)
-    engine = engine_for(url)
-    try:
-        with faults_of(url), engine.connect() as connection:
-            current = MigrationContext.configure(connection).get_current_revision()
-    finally:
-        engine.dispose()
-    if current is not None and current not in {s.revision for s in scripts.walk_revisions()}:
-        raise _unknown(url, current)
-    return SchemaState(current=current, head=head)
-
-
-def require_head(url: str) -> None:
-    """Refuse a database that is not at this version's schema.
-
-    Raises:
-        ConfigError: it is not, or the URL is wrong.
-        AuditError: the database cannot be reached.
-    """
-    state = check(url)
-    if not state.at_head:
-        raise ConfigError(
-            f"the audit database {shown(url)} is at {state.current or 'no'} revision, this version "
-            f"needs {state.head}: run `cascade db upgrade`",
-            param="audit.url",
-        )
-
-
 def configuration(connection: Connection | None = None) -> Config:
     """Alembic's configuration, which needs no file.
 
@@ -121,15 +61,7 @@ def _migrate(engine: Engine, url: str) -> None:
             command.upgrade(configuration(connection), "head")
         except CommandError as error:
             current = MigrationContext.configure(connection).get_current_revision()
-            raise _unknown(url, current) from error
-
-
-def _unknown(url: str, current: str | None) -> ConfigError:
-    return ConfigError(
-        f"the audit database {shown(url)} is at revision {current}, which this version does not "
-        "know: a newer Cascade made it, so run that one",
-        param="audit.url",
-    )
+            raise newer(url, current) from error
 
 
 def _take_turn(connection: Connection) -> None:

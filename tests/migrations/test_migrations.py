@@ -8,7 +8,7 @@ import pytest
 from alembic import command
 from sqlalchemy import inspect, text
 
-from serving.store import queries, schema
+from serving.store import queries, revision, schema
 from serving.store.adding import catch_up
 from serving.store.database import WRITES, engine_for
 from serving.store.stats import stats
@@ -24,12 +24,12 @@ def tables(url: str) -> set[str]:
     return names
 
 
-def migrate(url: str, revision: str, *, down: bool = False) -> None:
+def migrate(url: str, to: str, *, down: bool = False) -> None:
     """Up or down to a revision, as a developer would."""
     engine = engine_for(url)
     step = command.downgrade if down else command.upgrade
     with engine.execution_options(**WRITES).begin() as connection:
-        step(schema.configuration(connection), revision)
+        step(schema.configuration(connection), to)
     engine.dispose()
 
 
@@ -70,7 +70,7 @@ def test_constraints_have_the_names_the_metadata_gives_them(database: Database) 
 def test_an_upgrade_creates_the_tables_and_a_second_one_changes_nothing(
     empty_database: Database,
 ) -> None:
-    assert schema.check(empty_database.url).current is None
+    assert revision.check(empty_database.url).current is None
     assert schema.upgrade(empty_database.url).at_head
     first = tables(empty_database.url)
     assert schema.upgrade(empty_database.url).at_head
@@ -81,7 +81,7 @@ def test_down_to_nothing_and_up_again(database: Database) -> None:
     migrate(database.url, "base", down=True)
     assert tables(database.url) == {"alembic_version"}
     migrate(database.url, "head")
-    assert schema.check(database.url).at_head
+    assert revision.check(database.url).at_head
 
 
 def test_a_migration_that_fails_leaves_nothing_behind(empty_database: Database) -> None:
@@ -164,7 +164,7 @@ def test_several_processes_may_upgrade_at_once(empty_database: Database) -> None
         subprocess.Popen([sys.executable, "-c", program, empty_database.url]) for _ in range(3)
     ]
     assert [child.wait(timeout=60) for child in children] == [0, 0, 0]
-    assert schema.check(empty_database.url).at_head
+    assert revision.check(empty_database.url).at_head
 
 
 def test_a_developer_can_generate_a_revision(tmp_path: Path, empty_database: Database) -> None:
@@ -174,11 +174,11 @@ def test_a_developer_can_generate_a_revision(tmp_path: Path, empty_database: Dat
     for path in Path("migrations/versions").glob("0*.py"):
         (tmp_path / path.name).write_text(path.read_text())
     alembic = [sys.executable, "-m", "alembic", "-c", ini, "-x", f"url={empty_database.url}"]
-    revision = ["revision", "--autogenerate", "-m", "nothing", "--rev-id", "next"]
-    done = subprocess.run([*alembic, *revision], capture_output=True, text=True, check=False)
+    asked = ["revision", "--autogenerate", "-m", "nothing", "--rev-id", "next"]
+    done = subprocess.run([*alembic, *asked], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     written = (tmp_path / "next_nothing.py").read_text()
-    assert "down_revision = '0006'" in written
+    assert "down_revision = '0007'" in written
     assert "op." not in written
 
 
