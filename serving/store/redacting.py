@@ -15,6 +15,7 @@ import weakref
 from typing import Any
 
 _SECONDS = 30.0
+_BYTES_A_SECOND = 8_000  # of the worst text, with somebody else at work on the same core
 _END_SECONDS = 5.0
 _FAILURES = 3
 _REST_SECONDS = 60.0
@@ -24,7 +25,7 @@ class Redacting:
     """The other end of such a process, which is started at once and again when it has ended.
 
     Args:
-        seconds: what it may take for one text, and to start.
+        seconds: what it may take to start and for a short text; a long one has more time.
         rest_seconds: for which it is left alone after failing three times in a row. Rows wait for
             it, and one that never works must not hold them up until there is no room for more.
     """
@@ -63,7 +64,7 @@ class Redacting:
     def _answer(self, process: "subprocess.Popen[bytes]", line: bytes) -> bytes:
         if process.stdin is None or process.stdout is None:
             raise AssertionError("it was started with pipes")
-        patience = threading.Timer(self._seconds, process.kill)
+        patience = threading.Timer(self._seconds + len(line) / _BYTES_A_SECOND, process.kill)
         patience.start()
         try:
             process.stdin.write(line)

@@ -10,36 +10,34 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from presidio_analyzer import Pattern, PatternRecognizer
-from presidio_analyzer.predefined_recognizers import CreditCardRecognizer, PhoneRecognizer
+from presidio_analyzer.predefined_recognizers import CreditCardRecognizer
 
-REGIONS = ("KR", "US", "GB", "DE", "FR", "JP", "CN", "IN")
-"""Whose phone numbers are known without a country code; with one, all are."""
+from serving.store.phones import phone_numbers
 
 DATA = "<DATA>"
 """What is left of an image or a file that is part of a message."""
+PIECE, OVERLAP = 5_000, 600
+"""Characters of a long text that are looked at together, and of two neighbours that both see."""
 
 # A resident or foreigner number: birth date, then seven digits of which the first is 1 to 8.
 _RESIDENT = r"(?<!\d)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])\s?[-\u2013]?\s?[1-8]\d{6}(?!\d)"
 _ADDRESS = r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]+@(?:[A-Za-z0-9-]+\.){1,30}[A-Za-z]{2,}"
 _CARD = r"(?<!\d)\d(?:[ -]?\d){12,18}(?!\d)"
-_NUMBER = re.compile(
-    r"(?<!\d)(?!(?:19|20)\d\d-\d\d-\d\d)[+(]?\d(?:[\s().\u2010-\u2015/-]{0,3}\d){6,}"
-)
-_AROUND = 2  # characters beside a number that its recogniser wants to see
-_AT_ONCE = 200  # characters of a long row of numbers, which takes the square of its length
-_LONGEST = 60  # of one number, with what is between its digits
+# That takes other digits beside a card's for its own: in one piece or as printed, it is whole.
+_GROUPS = r"[2-6]\d{3}([ -])\d{4}\2\d{4}\2\d{4}|3[47]\d\d[ -]\d{6}[ -]\d{5}"
+_WHOLE_CARD = re.compile(rf"(?<!\d)(?=((?:\d{{13,19}}|{_GROUPS})(?!\d)))")
 
-_LABELS = {"EMAIL_ADDRESS": "EMAIL", "PHONE_NUMBER": "PHONE", "CREDIT_CARD": "CARD"}
+_LABELS = {"EMAIL_ADDRESS": "EMAIL", "CREDIT_CARD": "CARD"}
 
 
 class Redactor:
     """Replaces what it finds by what it is, as `<EMAIL>`."""
 
     def __init__(self) -> None:
-        self._phones = PhoneRecognizer(supported_regions=REGIONS)
+        self._cards = CreditCardRecognizer(patterns=[Pattern("card", _CARD, 0.5)])
         self._others: Sequence[PatternRecognizer] = (
             _recogniser("EMAIL_ADDRESS", _ADDRESS),
-            CreditCardRecognizer(patterns=[Pattern("card", _CARD, 0.5)]),
+            self._cards,
             _recogniser("KR_RRN", _RESIDENT),
         )
 
@@ -64,18 +62,32 @@ class Redactor:
         return value
 
     def _found(self, text: str) -> Iterator[tuple[int, int, str]]:
+        for begin, end in _pieces(len(text)):
+            for start, stop, label in self._found_in(text[begin:end]):
+                cut = (begin and not start) or (end < len(text) and begin + stop == end)
+                # What is cut at a border may look like what it is not. The neighbour sees it whole.
+                if not cut or stop - start > OVERLAP // 2:
+                    yield begin + start, begin + stop, label
+
+    def _found_in(self, piece: str) -> Iterator[tuple[int, int, str]]:
         for recogniser in self._others:
-            for found in recogniser.analyze(text, recogniser.supported_entities):
+            for found in recogniser.analyze(piece, recogniser.supported_entities):
                 yield found.start, found.end, _LABELS.get(found.entity_type, found.entity_type)
-        # Looking for phone numbers takes seconds in a long text, so only digits are looked at.
-        for number in _NUMBER.finditer(text):
-            end = number.end() + _AROUND
-            for start in range(max(0, number.start() - _AROUND), end, _AT_ONCE - _LONGEST):
-                piece = text[start : min(start + _AT_ONCE, end)]
-                for found in self._phones.analyze(piece, ["PHONE_NUMBER"]):
-                    yield start + found.start, start + found.end, "PHONE"
-                if start + _AT_ONCE >= end:
-                    break
+        for whole in _WHOLE_CARD.finditer(piece):
+            if self._cards.validate_result(whole[1]):
+                yield *whole.span(1), "CARD"
+        for start, stop in phone_numbers(piece):
+            yield start, stop, "PHONE"
+
+
+def _pieces(length: int) -> Iterator[tuple[int, int]]:
+    """Where each piece begins and ends.
+
+    What Presidio does with its findings takes the square of their number, so a long text is looked
+    at piece by piece.
+    """
+    for begin in range(0, max(1, length - OVERLAP), PIECE - OVERLAP):
+        yield begin, min(length, begin + PIECE)
 
 
 def _recogniser(entity: str, pattern: str) -> PatternRecognizer:

@@ -35,3 +35,9 @@ def test_what_fails_time_and_again_is_left_alone_for_a_while():
             hasty.value("kim@example.com")
     with pytest.raises(RuntimeError, match="rests"):
         hasty.value("kim@example.com")
+
+
+def test_a_megabyte_of_digits_is_redacted_and_kept(redacting):
+    found = redacting.value({"content": "12 345 678 " * 90_000 + "010 1234 5678"})
+    assert found["content"].endswith(" <PHONE>")
+    assert len(found["content"]) == 990_000 + len("<PHONE>")
