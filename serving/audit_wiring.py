@@ -18,6 +18,7 @@ from serving.store.keys import AuditKeys, audit_keys, required_keys
 from serving.store.prompts import PARAM, prompts
 from serving.store.pruning import Pruner
 from serving.store.sink import SqlAuditSink
+from serving.store.spool import Spool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,15 +52,21 @@ def audit_parts(file: ConfigFile) -> AuditParts:
 
 def audit_sink(file: ConfigFile, parts: AuditParts) -> SqlAuditSink:
     """The sink of a configuration."""
-    settings, url = file.config.audit, file.audit_url
+    settings = file.config.audit
     return SqlAuditSink(
-        engine_for(url),
-        file.path.parent / settings.spill if settings.spill else _spill_folder(url),
+        engine_for(file.audit_url),
+        spool_of(file).folder,
         limits=Limits(flush_interval=settings.flush_seconds, spool_bytes=settings.spill_max_bytes),
         embeddings=settings.embeddings,
         prompts=parts.prompts,
         chain=Chain(parts.keys) if parts.keys is not None and parts.chained else None,
     )
+
+
+def spool_of(file: ConfigFile) -> Spool:
+    """Where the rows of a configuration's service wait; it need not be there."""
+    own = file.config.audit.spill
+    return Spool(file.path.parent / own if own else _spill_folder(file.audit_url))
 
 
 def pruners(file: ConfigFile, parts: AuditParts) -> list[Pruner]:

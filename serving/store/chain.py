@@ -11,17 +11,17 @@ calls and feedback, may come, change and go, and is left out.
 """
 
 import secrets
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, Double, Table, delete, insert, select
+from sqlalchemy import Connection, Double, Table, delete, insert, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
 from cascade.types import Kind
+from serving.store.breathing import breathing
 from serving.store.keys import AuditKeys
 from serving.store.sums import Row
 from serving.store.tables import attempts, chain_gaps, chain_heads, chain_links, requests
@@ -56,7 +56,7 @@ class Chain:
         for call in calls:
             of[call["request_id"]].append(call)
         number, previous, links = self.head.number, self.head.hash, []
-        for row in new:
+        for row in breathing(new):
             number += 1
             link = self._keys.seal(previous, content(row, of[row["id"]]))
             links.append(
@@ -69,7 +69,6 @@ class Chain:
                 }
             )
             previous = link
-            time.sleep(0)  # lets the event loop in, which shares the interpreter
         if links:
             connection.execute(insert(chain_links), links)
             self._put_head(connection, number, previous)
@@ -147,14 +146,13 @@ def leave_gaps(
     if keys is None:
         raise PermissionError("the rows are chained, and a gap in a chain is sealed with the key")
     connection.execute(delete(chain_links).where(chain_links.c.request_id.in_(ids)))
-    for gap in _joined(connection, links, deletion):
-        connection.execute(insert(chain_gaps), {**gap, "seal": seal_gap(keys, gap)})
+    gaps = _in_a_row(links, deletion)
+    _take_in_those_before(connection, gaps, deletion)
+    connection.execute(insert(chain_gaps), [{**gap, "seal": seal_gap(keys, gap)} for gap in gaps])
 
 
-def _joined(
-    connection: Connection, links: Sequence[Row], deletion: int
-) -> Iterable[dict[str, Any]]:
-    """Gaps, each as long as can be: links in a row, and a gap of the same deletion before them."""
+def _in_a_row(links: Sequence[Row], deletion: int) -> list[dict[str, Any]]:
+    """Gaps, each as long as can be."""
     gaps: list[dict[str, Any]] = []
     for link in links:
         last = gaps[-1] if gaps else None
@@ -172,17 +170,29 @@ def _joined(
                 "deletion": deletion,
             }
         )
+    return gaps
+
+
+def _take_in_those_before(
+    connection: Connection, gaps: Sequence[dict[str, Any]], deletion: int
+) -> None:
+    """Make one gap of each and of that of the same deletion right before it.
+
+    They are asked for together: a tenant's rows lie apart, so that nearly each is a gap of its own.
+    """
+    ends = [gap["first"] - 1 for gap in gaps]
+    wanted = select(chain_gaps).where(
+        chain_gaps.c.deletion == deletion, chain_gaps.c.last.in_(ends)
+    )
+    there = {(row["writer"], row["last"]): row for row in connection.execute(wanted).mappings()}
+    gone = []
     for gap in gaps:
-        before = (
-            (chain_gaps.c.writer == gap["writer"])
-            & (chain_gaps.c.last == gap["first"] - 1)
-            & (chain_gaps.c.deletion == deletion)
-        )
-        earlier = connection.execute(select(chain_gaps).where(before)).mappings().first()
-        if earlier is not None:
-            connection.execute(delete(chain_gaps).where(before))
+        if (earlier := there.get((gap["writer"], gap["first"] - 1))) is not None:
             gap.update(first=earlier["first"], previous=earlier["previous"])
-        yield gap
+            gone.append((earlier["writer"], earlier["first"]))
+    if gone:
+        key = tuple_(chain_gaps.c.writer, chain_gaps.c.first)
+        connection.execute(delete(chain_gaps).where(key.in_(gone)))
 
 
 _COLUMNS = {

@@ -8,7 +8,7 @@ tenant go with it.
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,10 +35,13 @@ from serving.store.tables import (
     attempts,
     call_sums,
     deletions,
+    experiment_results,
     feedback,
     request_sums,
     requests,
 )
+
+Row = Mapping[str, Any]
 
 BATCH = 500
 RETENTION = "retention"
@@ -70,6 +73,8 @@ class Removal:
         subject: of whom or up to when; a user only as a hash.
         which: the requests.
         said: feedback that goes although its request may not be there.
+        asks: whether a request that is not in the log yet, by its columns' names, goes as well.
+        says: the same of feedback.
         tenant: whose sums go as well; None: nobody's.
     """
 
@@ -77,6 +82,8 @@ class Removal:
     subject: str
     which: ColumnElement[bool]
     said: ColumnElement[bool] | None = None
+    asks: Callable[[Row], bool]
+    says: Callable[[Row], bool] = lambda _: False
     tenant: str | None = None
 
     @classmethod
@@ -87,6 +94,8 @@ class Removal:
             subject=f"before {seconds:.0f}",
             which=requests.c.created_at < seconds,
             said=feedback.c.given_at < seconds,
+            asks=lambda row: float(row["created_at"]) < seconds,
+            says=lambda row: float(row["given_at"]) < seconds,
         )
 
     @classmethod
@@ -97,6 +106,8 @@ class Removal:
             subject=tenant,
             which=requests.c.tenant == tenant,
             said=feedback.c.tenant == tenant,
+            asks=lambda row: row["tenant"] == tenant,
+            says=lambda row: row["tenant"] == tenant,
             tenant=tenant,
         )
 
@@ -106,13 +117,23 @@ class Removal:
         which = requests.c.end_user == user
         if tenant is not None:
             which &= requests.c.tenant == tenant
-        return cls(kind="user", subject=str(key_hash(user)), which=which)
+        return cls(
+            kind="user",
+            subject=str(key_hash(user)),
+            which=which,
+            asks=lambda row: row["end_user"] == user and tenant in {None, row["tenant"]},
+        )
 
     def number(self, engine: Engine) -> int:
         """How many requests would go."""
         with engine.connect() as connection:
             counting = select(func.count()).select_from(requests).where(self.which)
             return connection.scalar(counting) or 0
+
+
+def removed(connection: Connection) -> int:
+    """How many requests were ever removed, so that who adds them up sees that some went."""
+    return int(connection.scalar(select(func.sum(deletions.c.requests))) or 0)
 
 
 def remove(
@@ -148,7 +169,7 @@ def remove(
     with writing.begin() as connection:
         done += _rest(connection, removal, note, keys)
     if removal.kind != RETENTION and engine.name == "sqlite":
-        _empty_journal(engine)
+        empty_journal(engine)
     return done
 
 
@@ -178,6 +199,7 @@ def _remove(
         attempts=_delete(connection, delete(attempts).where(attempts.c.request_id.in_(ids))),
         requests=_delete(connection, delete(requests).where(requests.c.id.in_(ids))),
     )
+    connection.execute(delete(experiment_results))  # which may still count them
     note.add(connection, gone)
     return gone
 
@@ -210,10 +232,11 @@ def _overwrite(connection: Connection) -> None:
         connection.exec_driver_sql("PRAGMA secure_delete = ON")
 
 
-def _empty_journal(engine: Engine) -> None:
+def empty_journal(engine: Engine) -> bool:
     """Empty the file beside a SQLite database, where pages are as they were; if nobody reads."""
     with contextlib.closing(engine.raw_connection()) as connection:
-        connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        busy, *_ = connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return not busy
 
 
 class _Note:

@@ -17,7 +17,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 _SUFFIX = ".jsonl"
 _POSTPONED = ".later"
+_KEPT = frozenset({_SUFFIX, _POSTPONED, ".bad"})
 _STALE_SECONDS = 60.0
 _MOST_FILES = 200  # held open at once
 _MERGE_AT = 100  # files
@@ -70,10 +71,11 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Batches that are ours to work on, with their lines."""
+    """Batches that are ours to work on, with their lines; and whether there were more."""
 
     batches: Sequence[Batch]
     lines: Sequence[bytes]
+    more: bool = False
 
 
 class Spool:
@@ -97,8 +99,8 @@ class Spool:
         """
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path in self.folder.glob(f"*{_SUFFIX}.tmp"):
-            with contextlib.suppress(FileNotFoundError):
-                if time.time() - path.stat().st_mtime > _STALE_SECONDS:
+            if _is_stale(path):
+                with contextlib.suppress(FileNotFoundError):
                     path.rename(path.with_suffix(""))
         self.last_ns = max((batch.written_ns for batch in self.batches()), default=0)
 
@@ -146,6 +148,46 @@ class Spool:
             with contextlib.suppress(OSError):
                 yield from batch.path.read_bytes().splitlines()
 
+    def sift(self, keep: Callable[[bytes], bool]) -> int:
+        """Take lines out for good, of what waits, is postponed or set aside, or was being written.
+
+        A file that somebody works on at the moment is left as it is: its lines are on their way
+        into the database.
+
+        Args:
+            keep: whether a line stays.
+
+        Returns:
+            How many lines were taken out.
+
+        Raises:
+            OSError: a file cannot be written anew; it is as it was.
+        """
+        gone, took = 0, 1
+        while took:  # again: what was postponed may have become a batch meanwhile
+            took = 0
+            for path in [path for path in self.folder.glob("*") if _is_kept(path)]:
+                with contextlib.ExitStack() as held:
+                    content = self._lock_and_read(path, held)
+                    took += self._without(path, content, keep) if content else 0
+            gone += took
+        return gone
+
+    def _without(self, path: Path, content: bytes, keep: Callable[[bytes], bool]) -> int:
+        lines = content.splitlines()
+        kept = [line for line in lines if keep(line)]
+        if len(kept) == len(lines):
+            return 0
+        name = path.name
+        if (batch := Batch.of(path.with_suffix(_SUFFIX))) is not None:
+            named = _name(batch.written_ns, batch.pid, len(kept))
+            name = f"{named.removesuffix(_SUFFIX)}{path.suffix}"
+        if kept:
+            self._write(name, b"\n".join(kept) + b"\n")
+        if not kept or name != path.name:
+            path.unlink(missing_ok=True)
+        return len(lines) - len(kept)
+
     def backlog(self) -> Backlog:
         """How much waits."""
         batches = self.batches()
@@ -168,16 +210,19 @@ class Spool:
             most_rows: stop before there are more; one batch is taken however large it is.
         """
         with contextlib.ExitStack() as held:
-            claimed, lines, rows = list[Batch](), list[bytes](), 0
+            claimed, lines, rows, more = list[Batch](), list[bytes](), 0, False
             for batch in self.batches():
-                if claimed and (rows + batch.rows > most_rows or len(claimed) == _MOST_FILES):
+                more = bool(claimed) and (
+                    rows + batch.rows > most_rows or len(claimed) == _MOST_FILES
+                )
+                if more:
                     break
                 content = self._lock_and_read(batch.path, held)
                 if content is not None:
                     claimed.append(batch)
                     rows += batch.rows
                     lines += content.splitlines()
-            yield Claim(claimed, lines)
+            yield Claim(claimed, lines, more)
 
     def remove(self, claim: Claim) -> None:
         """The claimed batches are done with."""
@@ -244,6 +289,17 @@ class Spool:
 
 def _name(written_ns: int, pid: int, rows: int) -> str:
     return f"{written_ns:020d}-{pid}-{rows}{_SUFFIX}"
+
+
+def _is_kept(path: Path) -> bool:
+    return path.suffix in _KEPT or (path.suffix == ".tmp" and _is_stale(path))
+
+
+def _is_stale(path: Path) -> bool:
+    """Whether nobody writes it any more: who began to is dead."""
+    with contextlib.suppress(FileNotFoundError):
+        return time.time() - path.stat().st_mtime > _STALE_SECONDS
+    return False
 
 
 def _size(path: Path) -> int:

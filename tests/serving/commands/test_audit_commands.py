@@ -7,6 +7,7 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
+from cascade.audit import record
 from serving.cli import cascade
 from serving.schemas import parse
 from serving.store import schema
@@ -14,7 +15,9 @@ from serving.store.chain import Chain
 from serving.store.database import engine_for
 from serving.store.keys import audit_keys, new_key
 from serving.store.prompts import prompts
+from serving.store.rows import encode
 from serving.store.sink import SqlAuditSink
+from serving.store.spool import Spool
 from tests.builders import escalated, request
 from tests.serving.test_config import GOOD
 
@@ -103,6 +106,34 @@ def test_export_writes_a_folder_or_a_file(file, log, tmp_path):
     assert (status, "is there already" in fault) == (1, True)
 
 
+def test_export_says_of_which_time_the_requests_are_also_for_machines(file, log, tmp_path):
+    output = audit(file, "export", "--out", str(tmp_path / "day"))[1]
+    assert re.search(r"1 requests since \d{4}-\d\d-\d\d", output)
+    everything = ("--since", "all", "--out", str(tmp_path / "all"))
+    told = json.loads(audit(file, "export", *everything, "--json")[1])
+    assert (told["requests"], told["since"], told["until"]) == (4, None, None)
+    assert len(told["files"]) == 3
+    assert all(Path(name).stat().st_size == size for name, size in told["files"].items())
+
+
+def test_what_is_removed_is_told_to_machines_too(file, log):
+    dry = json.loads(audit(file, "prune", "--days", "2.5", "--dry-run", "--json")[1])
+    assert dry == {"requests": 2, "spool_lines": 0, "spool_unreadable": 0}
+    done = json.loads(audit(file, "delete", "--tenant", "a", "--yes", "--json")[1])
+    assert done == {
+        "requests": 2,
+        "attempts": 6,
+        "feedback": 0,
+        "spool_lines": 0,
+        "spool_unreadable": 0,
+    }
+
+
+def test_nobody_is_asked_about_nothing(file, log):
+    status, output, _ = audit(file, "delete", "--user", "nobody")
+    assert (status, output) == (0, "removed 0 requests, 0 attempts and 0 words of feedback\n")
+
+
 def test_prune_removes_what_is_old_and_the_chain_stays_whole(file, log):
     assert audit(file, "prune", "--days", "2.5", "--dry-run")[1] == (
         "2 requests are older than 2.5 days\n"
@@ -123,6 +154,8 @@ def test_prune_takes_the_time_from_the_configuration_and_asks_for_one_without(fi
     assert status == 2
     file.write_text(f"{GOOD}\naudit: {{retention_days: 3.5}}\n")
     assert "removed 1 requests" in audit(file, "prune")[1]
+    # In PostgreSQL every time is before one that is no number.
+    assert audit(file, "prune", "--days", "nan", "--dry-run")[0] == 2
 
 
 def test_delete_asks_first_and_removes_what_is_a_tenants_or_a_users(file, log):
@@ -135,6 +168,35 @@ def test_delete_asks_first_and_removes_what_is_a_tenants_or_a_users(file, log):
     assert ids(file) == ["r2"]
     assert audit(file, "delete")[0] == 2
     assert audit(file, "verify")[0] == 0
+
+
+def test_delete_says_what_would_go_and_takes_what_waits_or_was_set_aside_too(file, log):
+    url, folder = f"sqlite:///{file.parent}/cascade.db", file.parent / "aside"
+    file.write_text(f"{GOOD}\naudit: {{url: {url}, spill: aside}}\n")
+    spool = Spool(folder)
+    spool.open()
+    waiting = [record(escalated(request=request(id=f"w{n}", user=f"kim{n}"))) for n in range(2)]
+    spool.set_aside([*map(encode, waiting), b"\x00 no JSON"])
+    status, output, _ = audit(file, "delete", "--user", "kim0", "--dry-run")
+    assert (status, output) == (0, "0 requests and 1 lines of the spool would be removed\n")
+    assert b'"w0"' in _content(folder)
+    done = CliRunner().invoke(
+        cascade, ["audit", "delete", "--user", "kim0", "--yes", "--vacuum", "--config", str(file)]
+    )
+    assert done.exit_code == 0
+    assert "removed 0 requests" in done.stdout
+    assert "and 1 lines of the spool" in done.stdout
+    assert "1 lines in" in done.stderr
+    assert "look at its .bad and .tmp files" in done.stderr
+    left = _content(folder)
+    assert b'"w0"' not in left
+    assert b'"w1"' in left
+    assert b"no JSON" in left
+    assert len(ids(file)) == 4
+
+
+def _content(folder):
+    return b"".join(path.read_bytes() for path in folder.iterdir())
 
 
 def test_delete_finds_names_that_are_too_long_to_be_kept(file, log):
