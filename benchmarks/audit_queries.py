@@ -24,7 +24,11 @@ from rich.console import Console
 from sqlalchemy import JSON, Engine, Table, text
 
 from benchmarks.pages import put
+from serving.dashboard.disagreements import disagreements
 from serving.doctor.calls import Call
+from serving.results import Trial
+from serving.results.kept import compute, keep, kept
+from serving.results.period import current
 from serving.store import cache_queries, overview, queries
 from serving.store.adding import catch_up
 from serving.store.database import engine_for
@@ -36,6 +40,10 @@ DAYS, DAY = 30, 86_400
 ASKED = 7
 LIMIT_MS = 300.0
 BEGIN, END = "<!-- queries begin -->", "<!-- queries end -->"
+TRIAL = Trial(name="auto", control="control", weights={"control": 1.0, "cascade": 1.0})
+COMPUTED = "the same, computed anew"
+"""For no page and no command: that is done beside them."""
+
 _CHUNK = 10_000
 _TIERS = ("small", "medium", "large")
 
@@ -65,7 +73,7 @@ def main() -> None:
         measured[name] = [ask(question, work) for question, work in questions(engine)]
         engine.dispose()
         for each in measured[name]:
-            late = " LATE" if each.slowest > LIMIT_MS else ""
+            late = " LATE" if each.slowest > LIMIT_MS and each.question != COMPUTED else ""
             console.print(f"  {each.question}: {each.median:.0f} ms, {each.slowest:.0f}{late}")
     if given.page:
         put(given.page, BEGIN, END, table(measured))
@@ -110,8 +118,21 @@ def questions(engine: Engine) -> Iterator[tuple[str, Callable[[], object]]]:
         yield f"overview, {name}", lambda since=since: overview.overview(engine, since)
     tenant = overview.Only(tenant="tenant-07")
     yield "overview of a tenant, all", lambda: overview.overview(engine, only=tenant)
+    yield "overview, 24 h, the first of a process", lambda: first_overview(engine, now - DAY)
     yield "judges, all", lambda: overview.judges(engine)
+    month = now - DAYS * DAY
+    yield "judges, where people disagree", lambda: disagreements(engine, month, None, 12)
     yield "calls of a session", lambda: session_calls(engine, one.session)
+    keep(engine, compute(engine, current(engine, TRIAL, now)))
+    yield "results of an experiment, kept", lambda: kept(engine, current(engine, TRIAL, now))
+    yield COMPUTED, lambda: compute(engine, current(engine, TRIAL, now))
+
+
+def first_overview(engine: Engine, since: float) -> None:
+    """With connections and statements that are as new as after a start."""
+    new = engine_for(engine.url.render_as_string(hide_password=False))
+    overview.overview(new, since)
+    new.dispose()
 
 
 def session_calls(engine: Engine, session: str) -> list[Call]:

@@ -6,15 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as NoConnectionError
 
 from serving.alerts.jumps import Hour, Jump, jump
-from serving.alerts.log import Finding
+from serving.alerts.log import Finding, put
 from serving.alerts.traffic import RULES
-from serving.overrides.store import EXPERIMENT, change
-from serving.results import Trial
-from serving.results.comparisons import checked, measure
+from serving.overrides.stacking import layers
+from serving.overrides.store import EXPERIMENT, OverrideConflictError, versions, writing
+from serving.results import Trial, results
+from serving.results.comparisons import Measured, checked, measure
 from serving.results.guardrails import Breach, breaches
+from serving.results.kept import Computed, keep, removed_before
 from serving.results.period import current
+from serving.results.shares import Shares
 
 logger = logging.getLogger(__name__)
 
@@ -38,38 +43,75 @@ def of_traffic(
 
 
 def of_experiments(engine: Engine, trials: Iterable[Trial]) -> Iterator[Finding]:
-    """Arms beyond a guardrail, which are turned off, and experiments with wrong shares."""
+    """Experiments with wrong shares. Arms beyond a guardrail are turned off, and that is kept.
+
+    The results are kept for whoever asks for them next.
+    """
     for trial in trials:
-        now = current(engine, trial, time.time())
-        if now.until is not None:
-            continue  # only one arm has a share: there is nothing to watch
+        version = versions(engine).get(f"{EXPERIMENT}{trial.name}", 0)
+        began, removed = time.time(), removed_before(engine)
+        now = current(engine, trial, began)
         measured = measure(engine, now)
-        shares = checked(now, measured)
-        if shares is not None and shares.broken:
-            counts = ", ".join(f"{arm} {units:,}" for arm, units in shares.units.items())
-            yield Finding(
-                kind="sample_ratio",
-                subject=trial.name,
-                message=(
-                    f"experiment {trial.name}: its arms did not get their share of units "
-                    f"({counts}; p = {shares.p:.1g}): its results cannot be trusted"
-                ),
-                details=asdict(shares),
-            )
-        for breach in breaches(engine, now, measured):
-            yield _turned_off(engine, now, breach)
+        if now.until is None:  # else only one arm has a share: there is nothing to watch
+            shares = checked(now, measured)
+            if shares is not None and shares.broken:
+                yield _unequal(trial, shares)
+            turn_off(engine, now, breaches(engine, now, measured), version)
+        _keep(engine, now, measured, began=began, removed=removed)
 
 
-def _turned_off(engine: Engine, trial: Trial, breach: Breach) -> Finding:
-    """Turn the arm off: it gets no more units, and its units go to the other arms."""
-    change(
-        engine,
-        f"{EXPERIMENT}{trial.name}",
-        {"weights": {breach.arm: 0}},
-        who=GUARDRAIL,
-        why=breach.message,
+def _keep(engine: Engine, trial: Trial, measured: Measured, *, began: float, removed: int) -> None:
+    """Compute the rest of the results and keep them.
+
+    What of them cannot be had, as it takes the database too long, keeps no other experiment from
+    being watched.
+    """
+    try:
+        found = results(engine, trial, measured)
+    except (DBAPIError, NoConnectionError) as error:
+        first, *_ = str(error).splitlines() or [""]
+        logger.info("results of %s cannot be had: %s", trial.name, first)
+        return
+    took = time.time() - began
+    keep(engine, Computed(results=found, at=began, took=took, removed=removed))
+
+
+def _unequal(trial: Trial, shares: Shares) -> Finding:
+    counts = ", ".join(f"{arm} {units:,}" for arm, units in shares.units.items())
+    return Finding(
+        kind="sample_ratio",
+        subject=trial.name,
+        message=(
+            f"experiment {trial.name}: its arms did not get their share of units "
+            f"({counts}; p = {shares.p:.1g}): its results cannot be trusted"
+        ),
+        details=asdict(shares),
     )
-    logger.warning("experiment %s: %s is turned off: %s", trial.name, breach.arm, breach.message)
+
+
+def turn_off(engine: Engine, trial: Trial, found: Iterable[Breach], version: int) -> None:
+    """Turn the arms off: they get no more units, and their units go to the other arms.
+
+    An arm is never off without an alert that says so: both are written, or neither is. It is told
+    each time, as it can only be found again after somebody turned it on again.
+
+    What was changed while the requests were added up may be what mattered, so that another look
+    decides then.
+    """
+    for breach in found:
+        try:
+            with writing(engine, f"{EXPERIMENT}{trial.name}", None, version) as turn:
+                rows = layers(turn.standing(), {"weights": {breach.arm: 0}}, None)
+                version = turn.write(rows, who=GUARDRAIL, why=breach.message)
+                put(turn.connection, _beyond(trial, breach))
+        except OverrideConflictError:
+            return
+        logger.warning(
+            "alert: experiment %s: %s is turned off: %s", trial.name, breach.arm, breach.message
+        )
+
+
+def _beyond(trial: Trial, breach: Breach) -> Finding:
     return Finding(
         kind=GUARDRAIL,
         subject=f"{trial.name}/{breach.arm}",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Engine, RowMapping, insert, select, text, update
+from sqlalchemy import Connection, Engine, RowMapping, insert, select, text, update
 
 from serving.store.database import WRITES
 from serving.store.tables import alerts
@@ -62,21 +62,26 @@ def keep(engine: Engine, finding: Finding, *, repeat_seconds: float = REPEAT_SEC
         alerts.c.subject == finding.subject,
         alerts.c.created_at > now - repeat_seconds,
     )
-    new = {
-        "created_at": now,
-        "kind": finding.kind,
-        "subject": finding.subject,
-        "message": finding.message,
-        "details": _storable(finding.details),
-    }
     with engine.execution_options(**WRITES).begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(text("LOCK TABLE alerts IN SHARE ROW EXCLUSIVE MODE"))
         if connection.execute(known.limit(1)).first() is not None:
             return None
-        done = connection.execute(insert(alerts).values(new).returning(alerts.c.id))
-        identity: int = done.scalar_one()
-        return identity
+        return put(connection, finding)
+
+
+def put(connection: Connection, finding: Finding) -> int:
+    """Keep a finding together with what else is written in a transaction; its id."""
+    new = {
+        "created_at": time.time(),
+        "kind": finding.kind,
+        "subject": finding.subject,
+        "message": finding.message,
+        "details": _storable(finding.details),
+    }
+    done = connection.execute(insert(alerts).values(new).returning(alerts.c.id))
+    identity: int = done.scalar_one()
+    return identity
 
 
 def waiting(engine: Engine, *, since: float) -> list[Alert]:

@@ -9,15 +9,14 @@ from serving.store.database import engine_for
 
 
 def watches(file: ConfigFile) -> list[Watch]:
-    """What watches the audit log; nothing when nobody asked for alerts and nothing is guarded.
+    """What watches the audit log; nothing when there is no experiment and nobody asked for alerts.
 
     Raises:
         ConfigError: an environment variable is not set, or holds no address.
     """
     config = file.config
     trials = [trial_of(name, entry, config) for name, entry in config.experiments.items()]
-    guarded = any(trial.guardrails for trial in trials)
-    if config.alerts is None and not guarded:
+    if config.alerts is None and not trials:
         return []
     alerts = config.alerts or Alerts()
     address = webhook_address(file)

@@ -11,13 +11,14 @@ from typing import ParamSpec, TypeVar
 from sqlalchemy import Engine
 
 from serving.alerts import log
-from serving.alerts.findings import GUARDRAIL, of_experiments, of_traffic
+from serving.alerts.findings import of_experiments, of_traffic
 from serving.alerts.jumps import Hour
 from serving.alerts.log import Alert
 from serving.alerts.traffic import HOUR, last_hour, week_before
 from serving.alerts.turn import turn
 from serving.alerts.webhook import RefusedError, Webhook, WebhookError
 from serving.results import Trial
+from serving.results.kept import SHARE_OF_TIME
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -26,9 +27,6 @@ logger = logging.getLogger(__name__)
 
 GIVEN_UP_SECONDS = 86_400.0
 """An alert that could not be delivered for a day is of no use to anybody."""
-
-SHARE_OF_TIME = 0.05
-"""No more than that goes into the sums of experiments, which take seconds of a million requests."""
 
 
 @dataclass(slots=True)
@@ -133,9 +131,7 @@ class Watch:
         self._rested = now + took / SHARE_OF_TIME
 
     def _keep(self, finding: log.Finding) -> None:
-        # An arm that was turned off can only be found again after somebody turned it on again.
-        repeat = 0.0 if finding.kind == GUARDRAIL else self._repeat
-        if log.keep(self._engine, finding, repeat_seconds=repeat) is not None:
+        if log.keep(self._engine, finding, repeat_seconds=self._repeat) is not None:
             logger.warning("alert: %s", finding.message)
 
     async def _deliver(self) -> None:

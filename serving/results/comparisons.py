@@ -1,6 +1,7 @@
 """What an arm differs by from the control arm, and the sums that this rests on."""
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from sqlalchemy import Engine
@@ -30,6 +31,7 @@ class Measured:
         ratios: by name, what can be said of every request.
         quality: by source, what is known of some.
         preferred: how often an arm's answer was preferred to one of the control.
+        acting: judges by whose word some arm acts, which are none of the sources.
     """
 
     tallies: Mapping[str, Mapping[str, float]]
@@ -37,6 +39,7 @@ class Measured:
     ratios: Mapping[str, Mapping[str, Sums]]
     quality: Mapping[str, Mapping[str, Sums]]
     preferred: Mapping[str, Sums]
+    acting: AbstractSet[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +79,8 @@ def measure(engine: Engine, trial: Trial) -> Measured:
             name: {arm: tallies.sums_of(tally, name) for arm, tally in by_arm.items()}
             for name in tallies.RATIOS
         }
-        judged = quality.of_judges(connection, trial)
+        acting = quality.acting_judges(connection, trial)
+        judged = quality.of_judges(connection, trial, acting)
         return Measured(
             tallies=by_arm,
             crossed=crossed,
@@ -86,6 +90,7 @@ def measure(engine: Engine, trial: Trial) -> Measured:
                 **{f"{JUDGE}{name}": arms for name, arms in judged.items()},
             },
             preferred=quality.of_comparisons(connection, trial),
+            acting=acting,
         )
 
 

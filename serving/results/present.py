@@ -8,11 +8,12 @@ from typing import Any
 from rich.console import Group, RenderableType
 
 from serving.results.arms import ArmReport
+from serving.results.clauses import ENGLISH, Clause, clause
 from serving.results.comparisons import FEEDBACK, JUDGE, Comparison
 from serving.results.ratios import Difference
 from serving.results.results import Results
 from serving.results.sequences import ALPHA, LEAST_UNITS
-from serving.results.verdict import decision, sentence, units_to_decide
+from serving.results.verdict import decision, more, sentence, units_to_decide
 from serving.store.formats import NONE, columns, dollars, duration, moment, percent, plain
 
 _ROW_NAMES: Mapping[str, str] = {
@@ -34,7 +35,7 @@ def results_view(found: Results) -> RenderableType:
         plain(found.trial.name, "bold"),
         plain(_span(found), "dim"),
         *(plain(line) for each in found.comparisons for line in _told(found, each)),
-        *(plain(line, "yellow") for line in doubts(found)),
+        *(plain(each.told(ENGLISH), "yellow") for each in doubts(found)),
         _arms(found),
         *([_differences(found)] if found.comparisons else []),
         plain(
@@ -57,7 +58,7 @@ def results_json(found: Results) -> dict[str, Any]:
         "comparisons": [
             {
                 "arm": each.arm,
-                "verdict": sentence(found, each),
+                "verdict": sentence(found, each).told(ENGLISH),
                 "decision": decision(found, each),
                 "units_to_decide": units_to_decide(found, each),
                 "quality_source": each.source,
@@ -70,37 +71,30 @@ def results_json(found: Results) -> dict[str, Any]:
         "shares": None if found.shares is None else _shares_json(found),
         "crossed_units": found.crossed,
         "acting_judges": list(found.acting),
-        "notes": list(doubts(found)),
+        "notes": [each.told(ENGLISH) for each in doubts(found)],
     }
 
 
-def doubts(found: Results) -> Iterator[str]:
+def doubts(found: Results) -> Iterator[Clause]:
     """What a reader of the numbers should know beside them."""
     if found.shares is not None and found.shares.broken:
-        told = ", ".join(
-            f"{arm} {found.shares.units.get(arm, 0):,} units for a share of {share:.1%}"
+        came = found.shares.units
+        arms = [
+            clause("doubt.share", arm=arm, units=f"{came.get(arm, 0):,}", share=f"{share:.1%}")
             for arm, share in found.shares.expected.items()
-        )
-        yield f"the arms did not get their share of units (p = {found.shares.p:.1g}): {told}"
+        ]
+        yield clause("doubt.shares", p=f"{found.shares.p:.1g}", arms=arms)
     if found.crossed:
-        yield f"units that were seen in two arms, and are left out: {found.crossed:,}"
+        yield clause("doubt.crossed", units=f"{found.crossed:,}")
     unknown = sum(each.requests - each.priced for each in found.arms)
     if unknown:
-        yield f"requests whose cost is not known, and which are in no cost: {unknown:,}"
+        yield clause("doubt.unpriced", requests=f"{unknown:,}")
 
 
 def _told(found: Results, comparison: Comparison) -> Iterator[str]:
-    yield sentence(found, comparison)
-    if (more := units_to_decide(found, comparison)) is not None:
-        yield (
-            f"about {_rounded(more):,} more units whose quality is known would decide, if the "
-            "difference stays as it is"
-        )
-
-
-def _rounded(number: int) -> int:
-    """To two digits, which is all that an estimate of an estimate has."""
-    return round(number, 2 - len(str(number))) if number >= 10 else number  # noqa: PLR2004
+    yield sentence(found, comparison).told(ENGLISH)
+    if (needed := more(found, comparison)) is not None:
+        yield needed.told(ENGLISH)
 
 
 def _span(found: Results) -> str:

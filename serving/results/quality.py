@@ -6,6 +6,8 @@ that acts on a score is good by that score whatever its answers are worth. Compa
 two answers somebody preferred.
 """
 
+from collections.abc import Set as AbstractSet
+
 from sqlalchemy import Connection, Double, and_, case, cast, func, select
 
 from cascade.types import Kind
@@ -51,11 +53,18 @@ def of_feedback(connection: Connection, trial: Trial) -> dict[str, Sums]:
     return summed(connection, units, before)
 
 
-def of_judges(connection: Connection, trial: Trial) -> dict[str, dict[str, Sums]]:
+def of_judges(
+    connection: Connection, trial: Trial, acting: AbstractSet[str]
+) -> dict[str, dict[str, Sums]]:
     """By judge and arm, the verdicts of judges that no arm acts on, on a sample of the answers.
 
     Each verdict counts one over the chance with which it was drawn, so that the sample stands for
     all answers.
+
+    Args:
+        connection: to read from.
+        trial: the experiment, and the time that counts.
+        acting: the judges that some arm acts on.
     """
     weight = 1.0 / attempts.c.propensity
     drawn = and_(
@@ -67,7 +76,6 @@ def of_judges(connection: Connection, trial: Trial) -> dict[str, dict[str, Sums]
     )
     found: dict[str, dict[str, Sums]] = {}
     sampled = select(attempts.c.judge).distinct().join_from(*_CALLED).where(drawn, *within(trial))
-    acting = acting_judges(connection, trial)
     for judge in sorted(set(connection.scalars(sampled)) - acting):
         units = (
             select(

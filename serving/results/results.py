@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Engine
 
-from serving.results import calls, quality, times
+from serving.results import calls, times
 from serving.results.arms import ArmReport, report
 from serving.results.comparisons import Comparison, Measured, checked, compare, measure
 from serving.results.shares import Shares
@@ -32,19 +32,19 @@ class Results:
     acting: Sequence[str]
 
 
-def results(engine: Engine, trial: Trial) -> Results:
+def results(engine: Engine, trial: Trial, known: Measured | None = None) -> Results:
     """Everything there is to say of an experiment.
 
     Args:
         engine: of the audit database.
         trial: the experiment, and the time that counts.
+        known: its sums, where they are known already.
     """
-    measured = measure(engine, trial)
+    measured = known or measure(engine, trial)
     with engine.connect() as connection:
         durations = times.of_requests(connection, trial)
         first_tokens = times.of_first_tokens(connection, trial)
         prompts = calls.of_arms(connection, trial)
-        acting = sorted(quality.acting_judges(connection, trial))
     arms = sorted(measured.tallies, key=lambda arm: (arm != trial.control, arm))
     return Results(
         trial=trial,
@@ -62,7 +62,7 @@ def results(engine: Engine, trial: Trial) -> Results:
         comparisons=[compare(arm, measured, trial) for arm in arms if arm != trial.control],
         crossed=measured.crossed,
         shares=checked(trial, measured),
-        acting=acting,
+        acting=sorted(measured.acting),
     )
 
 

@@ -2,6 +2,7 @@
 
 from enum import StrEnum
 
+from serving.results.clauses import Clause, clause
 from serving.results.comparisons import JUDGE, PREFERENCE, Comparison
 from serving.results.results import Results
 from serving.results.sequences import Interval, units_for
@@ -28,10 +29,7 @@ class Decision(StrEnum):
     DROP = "drop"
 
 
-_SAID = {
-    Decision.UNDECIDED: "not yet decided",
-    Decision.DEARER: "better and dearer, for you to weigh",
-}
+_WITH_MARGIN = frozenset({Decision.TAKE, Decision.WORSE, Decision.DROP})
 
 
 def decision(results: Results, comparison: Comparison) -> Decision:
@@ -78,70 +76,82 @@ def units_to_decide(results: Results, comparison: Comparison) -> int | None:
     return None if wanted is None or wanted <= quality.units else wanted - quality.units
 
 
-def sentence(results: Results, comparison: Comparison) -> str:
+def sentence(results: Results, comparison: Comparison) -> Clause:
     """The verdict: what the arm costs, how good it is, and what follows."""
-    found = decision(results, comparison)
-    source, cost = comparison.source, comparison.cost.interval
-    costs = f"{comparison.arm} {_cost(cost)}" if cost else f"{comparison.arm}: cost not known yet"
-    quality = "quality not known yet"
-    if source is not None:
-        quality = f"{_named(source)} {_points(comparison.quality[source].interval)}"
-    return f"{costs}; {quality}: {_so(results, comparison, found)}"
+    return clause(
+        "verdict.sentence",
+        costs=_cost(comparison),
+        quality=_quality(comparison),
+        so=_so(results, comparison, decision(results, comparison)),
+    )
 
 
-def _so(results: Results, comparison: Comparison, found: Decision) -> str:
-    points = f"{results.trial.margin * _POINTS:g} point"
-    margin = points if points == "1 point" else f"{points}s"
-    if found is Decision.TAKE:
-        return f"it costs less and is not more than {margin} worse"
-    if found is Decision.WORSE:
-        return f"worse by more than {margin}"
-    if found is Decision.DROP:
-        return f"it costs more and is not more than {margin} better"
-    if found is Decision.BROKEN:
-        return "the arms did not get their share of units, so none of this can be trusted"
+def more(results: Results, comparison: Comparison) -> Clause | None:
+    """How many more units would decide, where that can be said."""
+    units = units_to_decide(results, comparison)
+    return None if units is None else clause("verdict.more", units=f"{_rounded(units):,}")
+
+
+def _so(results: Results, comparison: Comparison, found: Decision) -> Clause:
     if found is Decision.EARLY:
         return _early(comparison)
-    return _SAID[found]
+    if found in _WITH_MARGIN:
+        points = f"{results.trial.margin * _POINTS:g}"
+        margin = clause("verdict.point" if points == "1" else "verdict.points", points=points)
+        return clause(f"verdict.so.{found}", margin=margin)
+    return clause(f"verdict.so.{found}")
 
 
-def _early(comparison: Comparison) -> str:
+def _early(comparison: Comparison) -> Clause:
     if comparison.cost.needs:
-        return f"too early, {comparison.cost.needs} more units whose cost is known are needed"
+        return clause("verdict.early.cost", units=f"{comparison.cost.needs}")
     if comparison.cost.interval is None:
-        return "the costs are not known, so nothing can be said"
+        return clause("verdict.early.free")
     deciding = (each for name, each in comparison.quality.items() if name != PREFERENCE)
     needs = [each.needs for each in deciding if each.needs]
     if needs:
-        return f"too early, {min(needs)} more units with a word on their quality are needed"
-    return "nobody says how good the answers are: send feedback, or let a judge sample them"
+        return clause("verdict.early.quality", units=f"{min(needs)}")
+    return clause("verdict.early.silent")
 
 
-def _cost(found: Interval) -> str:
-    low, high = found.low, found.high
+def _cost(comparison: Comparison) -> Clause:
+    arm, found = comparison.arm, comparison.cost.interval
+    if found is None:
+        return clause("verdict.cost.unknown", arm=arm)
+    bounds = found.low, found.high
     if abs(found.estimate) * 100 < _EVEN:
-        return f"costs the same [{_percent(low)}, {_percent(high)}]"
-    if found.estimate < 0:
-        return f"costs {_percent(-found.estimate)} % less [{_percent(-high)}, {_percent(-low)}]"
-    return f"costs {_percent(found.estimate)} % more [{_percent(low)}, {_percent(high)}]"
+        key = "same"
+    elif found.estimate < 0:
+        key, bounds = "less", (-found.high, -found.low)
+    else:
+        key = "more"
+    low, high = map(_percent, bounds)
+    percent = {} if key == "same" else {"percent": _percent(abs(found.estimate))}
+    return clause(f"verdict.cost.{key}", arm=arm, low=low, high=high, **percent)
+
+
+def _quality(comparison: Comparison) -> Clause:
+    source = comparison.source
+    found = None if source is None else comparison.quality[source].interval
+    if source is None or found is None:
+        return clause("verdict.quality.unknown")
+    numbers = (found.estimate, found.low, found.high)
+    estimate, low, high = (_number(value * _POINTS, 1) for value in numbers)
+    sign = "" if estimate.startswith("-") or float(estimate) == 0 else "+"
+    points = {"points": f"{sign}{estimate}", "low": low, "high": high}
+    if source.startswith(JUDGE):
+        return clause("verdict.quality.judge", judge=source.removeprefix(JUDGE), **points)
+    return clause("verdict.quality.feedback", **points)
+
+
+def _rounded(number: int) -> int:
+    """To two digits, which is all that an estimate of an estimate has."""
+    return round(number, 2 - len(str(number))) if number >= 10 else number  # noqa: PLR2004
 
 
 def _percent(value: float) -> str:
     whole = abs(value) >= 0.1  # noqa: PLR2004 - two digits say enough
     return _number(value * 100, 0 if whole else 1)
-
-
-def _points(found: Interval | None) -> str:
-    if found is None:
-        return "not known yet"
-    numbers = (found.estimate, found.low, found.high)
-    estimate, low, high = (_number(value * _POINTS, 1) for value in numbers)
-    sign = "" if estimate.startswith("-") or float(estimate) == 0 else "+"
-    return f"{sign}{estimate} points [{low}, {high}]"
-
-
-def _named(source: str) -> str:
-    return f"quality by {source.removeprefix(JUDGE)}" if source.startswith(JUDGE) else "quality"
 
 
 def _number(value: float, places: int) -> str:

@@ -19,6 +19,10 @@ Sums are kept by the hour and by the day, so that a year is added up as quickly 
 key does not apply to is an empty text. `uncounted` holds the requests that are not in them yet: of
 a log that is older than they are. A chain's links are rows beside the requests, of those that were
 written while chaining was on; a gap says which were removed, by whose right.
+
+An experiment's results are kept by what they are of, as they were computed last: whoever asks next,
+from whichever process, need not add up the requests again. The document is a text, since the order
+of its keys is that of what is shown.
 """
 
 from sqlalchemy import (
@@ -302,4 +306,14 @@ chain_gaps = Table(
     Column("hash", Text, nullable=False),
     Column("deletion", BigInteger, nullable=False),
     Column("seal", Text, nullable=False),
+)
+
+experiment_results = Table(
+    "experiment_results",
+    metadata,
+    Column("experiment", Text, primary_key=True),
+    Column("trial", Text, primary_key=True),
+    Column("computed_at", Double, nullable=False),
+    Column("took_seconds", Double, nullable=False),
+    Column("document", Text, nullable=False),
 )

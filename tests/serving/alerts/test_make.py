@@ -23,16 +23,19 @@ def file(tmp_path):
     return write
 
 
-def test_who_asks_for_neither_is_not_watched(file):
-    assert watches(file()) == []
-
-
-@pytest.mark.parametrize(
-    "asked", [{"guardrails": ", guardrails: {cost: 0.5}"}, {"alerts": "alerts: {}\n"}]
-)
-async def test_alerts_or_a_guardrail_are_watched(file, asked):
-    (watch,) = watches(file(**asked))
+@pytest.mark.parametrize("asked", ["experiments", "alerts"])
+async def test_an_experiment_or_who_asks_for_alerts_is_watched(file, asked):
+    kept = file(alerts="alerts: {}\n" if asked == "alerts" else "")
+    if asked == "alerts":
+        kept.config.experiments.clear()
+    (watch,) = watches(kept)
     await watch.aclose()
+
+
+def test_without_either_nothing_is_watched(file):
+    kept = file()
+    kept.config.experiments.clear()
+    assert watches(kept) == []
 
 
 def test_the_address_is_the_files_or_the_environments(file, monkeypatch):

@@ -1,15 +1,22 @@
 import asyncio
 import logging
 import time
+from dataclasses import replace
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
+from serving.alerts.findings import turn_off
 from serving.alerts.log import Finding, keep, latest
 from serving.alerts.turn import turn
 from serving.alerts.watch import Watch
 from serving.alerts.webhook import Webhook
 from serving.overrides.store import change, history, state
-from serving.results import Trial
+from serving.results import Trial, results
+from serving.results.guardrails import breaches
+from serving.results.kept import kept
+from serving.results.period import SETTLE_SECONDS, current
 from serving.store.database import engine_for
 from tests.serving.alerts.hooks import listening
 from tests.serving.results.log import asked, said, write
@@ -29,10 +36,10 @@ def watch(database):
     return make
 
 
-def worse(engine, count=200):
+def worse(engine, count=200, prefix=""):
     """An experiment whose second arm is clearly worse."""
-    began = time.time() - 60
-    ids = [(f"{arm}{i}", arm) for arm in "ab" for i in range(count)]
+    began = time.time() + (SETTLE_SECONDS if prefix else -60)
+    ids = [(f"{prefix}{arm}{i}", arm) for arm in "ab" for i in range(count)]
     write(
         engine,
         [asked(each, arm, created_at=began) for each, arm in ids],
@@ -60,6 +67,34 @@ async def test_an_arm_beyond_its_guardrail_is_turned_off_logged_and_told(engine,
     assert "experiment auto: b is turned off" in caplog.text
 
 
+async def test_an_arm_that_cannot_be_told_of_is_not_turned_off(engine, watch):
+    worse(engine)
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE alerts RENAME TO elsewhere"))
+    looking = watch()
+    with pytest.raises(DBAPIError):
+        await looking.look()
+    assert history(engine) == []
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE elsewhere RENAME TO alerts"))
+    await looking.look()
+    await looking.aclose()
+    assert len(history(engine)) == len(latest(engine)) == 1
+
+
+async def test_an_arm_that_was_turned_on_again_and_is_still_worse_is_told_again(engine, watch):
+    clock = Clock()
+    looking = watch(clock=clock)
+    worse(engine)
+    await looking.look()
+    change(engine, "experiment:auto", {"weights": {"b": 1}}, who="me", why="again")
+    worse(engine, prefix="later")
+    clock.now += 60
+    await looking.look()
+    await looking.aclose()
+    assert [each.subject for each in latest(engine)] == ["auto/b", "auto/b"]
+
+
 async def test_what_else_is_overridden_stays(engine, watch):
     worse(engine)
     change(engine, "experiment:auto", {"ramp": 0.5}, who="me", why="slowly")
@@ -80,6 +115,54 @@ async def test_wrong_shares_are_told_once(engine, watch):
     assert (alert.kind, alert.subject) == ("sample_ratio", "auto")
     assert "a 200, b 0" in alert.message
     assert history(engine) == []
+
+
+async def test_the_results_are_kept_for_who_asks_next(engine, watch):
+    worse(engine)
+    plain = replace(TRIAL, guardrails={})
+    looking = watch(trials=[plain])
+    before = time.time()
+    await looking.look()
+    await looking.aclose()
+    found = kept(engine, current(engine, plain, time.time()))
+    assert before <= found.at <= time.time()
+    assert found.results == results(engine, found.results.trial)
+    assert [each.requests for each in found.results.arms] == [200, 200]
+
+
+async def test_results_that_cannot_be_had_keep_no_guardrail_from_being_watched(engine, watch):
+    worse(engine)
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE attempts RENAME COLUMN first_token_ms TO elsewhere"))
+    looking = watch(trials=[replace(TRIAL, name="other"), TRIAL])
+    await looking.look()
+    await looking.aclose()
+    assert state(engine)["experiment:auto"].value == {"weights": {"b": 0}}
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE attempts RENAME COLUMN elsewhere TO first_token_ms"))
+
+
+async def test_the_results_of_an_arm_that_is_off_are_kept_as_they_were_up_to_then(engine, watch):
+    worse(engine)
+    looking = watch()
+    await looking.look()  # turns the arm off
+    await looking.aclose()
+    looking = watch()
+    await looking.look()
+    await looking.aclose()
+    over = current(engine, TRIAL, time.time())
+    assert over.until is not None
+    assert len(kept(engine, over).results.arms) == 2
+
+
+def test_what_was_changed_while_it_was_added_up_is_looked_at_anew(engine):
+    worse(engine)
+    found = breaches(engine, current(engine, TRIAL, time.time()))
+    assert [each.arm for each in found] == ["b"]
+    change(engine, "experiment:auto", {"weights": {"b": 3}}, who="me", why="it is mended")
+    turn_off(engine, TRIAL, found, version=0)
+    assert state(engine)["experiment:auto"].value == {"weights": {"b": 3}}
+    assert latest(engine) == []
 
 
 async def test_a_webhook_that_fails_is_logged_once_and_tried_again(engine, watch, caplog):

@@ -6,12 +6,14 @@ from typing import ClassVar
 
 import pytest
 from click.testing import CliRunner
+from sqlalchemy import insert
 
 from serving.admin.access import KEY
 from serving.cli import cascade
 from serving.overrides import store
 from serving.store import schema
 from serving.store.database import engine_for
+from serving.store.tables import overrides
 from tests.overriding import overridden
 from tests.serving.test_config import GOOD
 
@@ -83,8 +85,12 @@ def test_show_tells_the_history_and_reset_ends_it(database):
     assert began["value"] == {"end": "2090-01-01T00:00:00+09:00"}
 
 
-def test_a_time_beyond_all_dates_is_taken_and_shown(database):
-    do("pin", "large", "--for", "99999999d")
+def test_a_time_beyond_all_dates_is_shown(database):
+    pinned = {"subject": "pin", "value": {"tier": "large"}, "until": 1e13}
+    with database.begin() as connection:
+        connection.execute(
+            insert(overrides).values({**pinned, "who": "ben", "why": "w", "created_at": 1.0})
+        )
     do("experiment", "set", "auto", "--end", "9999-12-31T23:59:59-23:59")
     output = run("experiment", "list")[1]
     assert "pinned to large until 9999-12-31 23:59:59 UTC" in output
@@ -125,6 +131,9 @@ def test_pin_and_drain_are_said_and_ended(database):
         (["experiment", "set", "auto", "--why", "w", "--ramp", "1", "--expect", "7"], "version 0"),
         (["experiment", "show", "gone"], "no experiment 'gone'; there are: auto"),
         (["pin", "gone", "--why", "w"], "no tier 'gone'"),
+        (["pin", "large", "--for", "31d", "--why", "w"], "--for: more than 0 and at most 30d"),
+        (["pin", "large", "--for", f"{9 * 10**400}d", "--why", "w"], "--for: "),
+        (["experiment", "stop", "auto", "--for", "0s", "--why", "w"], "--for: "),
         (["pin", "large", "--off", "--why", "w"], "--off takes neither"),
         (["pin", "--off", "--why", "w"], "nothing is pinned"),
         (["drain", "--off", "--why", "w"], "--off takes a tier"),

@@ -1,16 +1,19 @@
 """cascade experiment results, and cascade alerts."""
 
 import json
+import re
 import time
 
 import pytest
 from click.testing import CliRunner
+from sqlalchemy import update
 
 from serving.alerts.log import Finding, delivered, keep, latest
 from serving.cli import cascade
 from serving.overrides.store import change
 from serving.store import schema
 from serving.store.database import engine_for
+from serving.store.tables import experiment_results
 from tests.serving.results.log import asked, said, write
 
 FILE = """
@@ -59,8 +62,48 @@ def test_results_of_the_only_experiment_need_no_name(file, engine):
     status, output, _ = run("experiment", "results", "--config", str(file))
     assert status == 0
     assert "new costs the same" in output
-    status, named, _ = run("experiment", "results", "auto", "--config", str(file))
+    status, named, _ = run("experiment", "results", "auto", "--config", str(file), "--fresh")
     assert named == output
+
+
+def test_what_was_computed_lately_is_shown_with_its_age(file, engine):
+    hour_of(engine, time.time() - 3600)
+
+    def shown(*more):
+        _, output, _ = run("experiment", "results", "--config", str(file), *more)
+        return output
+
+    assert "As of" not in shown()
+    with engine.begin() as connection:  # as if it had taken seconds, half a minute ago
+        at = time.time() - 30
+        connection.execute(update(experiment_results).values(computed_at=at, took_seconds=2.0))
+    hour_of(engine, time.time() - 1800)
+    kept = json.loads(shown("--json"))
+    assert (kept["as_of"], kept["took_seconds"]) == (at, 2.0)
+    assert kept["arms"][0]["requests"] == 60
+    assert re.search(r"As of \d{4}-\d\d-\d\d [\d:.]+ UTC, 3\d s ago; --fresh computes", shown())
+    assert json.loads(shown("--json", "--since", "all"))["arms"][0]["requests"] == 120
+    assert json.loads(shown("--json", "--fresh"))["arms"][0]["requests"] == 120
+    assert json.loads(shown("--json"))["as_of"] > at
+
+
+def test_what_was_computed_long_ago_is_computed_anew(file, engine):
+    hour_of(engine, time.time() - 3600)
+    run("experiment", "results", "--config", str(file))
+    with engine.begin() as connection:
+        connection.execute(update(experiment_results).values(computed_at=time.time() - 86_400))
+    _, output, _ = run("experiment", "results", "--config", str(file))
+    assert "As of" not in output
+
+
+def test_results_of_weights_that_are_no_longer_in_force_are_not_shown(file, engine):
+    hour_of(engine, time.time() - 3600)
+    run("experiment", "results", "--config", str(file))
+    with engine.begin() as connection:
+        connection.execute(update(experiment_results).values(took_seconds=9.0))
+    change(engine, "experiment:auto", {"weights": {"new": 3}}, who="me", why="more")
+    time.sleep(0.01)
+    assert run("experiment", "results", "--config", str(file))[1].startswith("No request")
 
 
 def test_since_counts_from_another_time(file, engine):

@@ -5,6 +5,7 @@ import pytest
 from rich.console import Console
 
 from serving.results import Trial, results
+from serving.results.clauses import ENGLISH
 from serving.results.present import doubts, results_json, results_view
 from tests.serving.results.log import BEGUN, asked, called, said, sampled, write
 
@@ -61,7 +62,7 @@ def test_people_get_the_verdict_first_and_then_the_numbers(found):
 
 
 def test_what_a_reader_should_know_is_said(found):
-    assert list(doubts(found)) == [
+    assert [each.told(ENGLISH) for each in doubts(found)] == [
         "units that were seen in two arms, and are left out: 1",
         "requests whose cost is not known, and which are in no cost: 1",
     ]
@@ -70,8 +71,9 @@ def test_what_a_reader_should_know_is_said(found):
 def test_wrong_shares_come_first(engine):
     write(engine, [asked(f"a{i}", "a") for i in range(200)])
     found = results(engine, TRIAL)
-    assert next(doubts(found)).startswith("the arms did not get their share of units (p = ")
-    assert "a 200 units for a share of 50.0%, b 0 units" in next(doubts(found))
+    told = next(doubts(found)).told(ENGLISH)
+    assert told.startswith("the arms did not get their share of units (p = ")
+    assert "a 200 units for a share of 50.0%, b 0 units" in told
 
 
 def test_programs_get_all_of_it(found):

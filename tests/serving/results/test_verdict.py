@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from serving.results import Results, Trial
+from serving.results.clauses import ENGLISH
 from serving.results.comparisons import Comparison
 from serving.results.ratios import Difference
 from serving.results.sequences import Interval
@@ -36,7 +37,7 @@ def found(comparison, came=None):
 
 
 def said(comparison, came=None):
-    return sentence(found(comparison, came), comparison)
+    return sentence(found(comparison, came), comparison).told(ENGLISH)
 
 
 def test_what_is_not_decided_is_said_with_its_numbers():
@@ -104,6 +105,8 @@ def test_a_judges_sample_goes_before_feedback():
     )
     assert comparison.source == "judge:expert"
     assert "quality by expert +0.1 points [-0.2, 0.4]: it costs less" in said(comparison)
+    source = sentence(found(comparison), comparison).values["quality"]
+    assert source.key == "verdict.quality.judge"
 
 
 def test_it_is_said_how_many_more_units_would_decide():
