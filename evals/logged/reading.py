@@ -10,9 +10,13 @@ from sqlalchemy import Connection, Engine, RowMapping, and_, func, literal, or_,
 from cascade.audit import AuditRecord
 from cascade.types import Kind
 from evals.metrics import mean
+from evals.training.preferences import beside
 from serving.store.feedback import WORDS
 from serving.store.rows import record
 from serving.store.tables import attempts, feedback, requests
+
+Key = tuple[str, str]
+"""A request and its tenant."""
 
 BATCH: Final = 2_000
 _NOBODYS: Final = ("prewarm",)
@@ -26,10 +30,13 @@ class Logged:
     Attributes:
         label: how good the answer is, in [0, 1], in the mean of what was said of it; None where
             nobody said.
+        compared: what it is worth by comparisons with other answers to the same prompt, which say
+            which is better and not whether it will do; None where there are none.
     """
 
     record: AuditRecord
     label: float | None
+    compared: float | None = None
 
 
 def logged(engine: Engine, since: float | None = None, *, batch: int = BATCH) -> Iterator[Logged]:
@@ -42,14 +49,19 @@ def logged(engine: Engine, since: float | None = None, *, batch: int = BATCH) ->
     """
     last = (since or 0.0, "")
     with engine.connect() as connection:
+        compared = _compared(connection)
         while rows := _batch(connection, last, batch):
             last = (rows[-1]["created_at"], rows[-1]["id"])
             ids = [row["id"] for row in rows]
             calls, labels = _calls(connection, ids), _labels(connection, ids)
             for row in rows:
                 if row["policy"] not in _NOBODYS:
-                    said = labels.get((row["id"], row["tenant"]))
-                    yield Logged(record=record(row, calls[row["id"]]), label=said)
+                    key = row["id"], row["tenant"]
+                    yield Logged(
+                        record=record(row, calls[row["id"]]),
+                        label=labels.get(key),
+                        compared=compared.get(key),
+                    )
 
 
 def output_tokens(engine: Engine, since: float | None = None) -> dict[str, float]:
@@ -94,7 +106,33 @@ def _calls(connection: Connection, ids: Sequence[str]) -> Mapping[str, list[RowM
     return found
 
 
-def _labels(connection: Connection, ids: Sequence[str]) -> Mapping[tuple[str, str], float]:
+def _compared(connection: Connection) -> Mapping[Key, float]:
+    """What comparisons say, each of both its answers; few requests are in any, so all at once."""
+    f, other = feedback.c, requests.alias("other")
+    wanted = (
+        select(f.request_id, f.compared_to, f.tenant, f.preferred)
+        .join(requests, and_(requests.c.id == f.request_id, requests.c.tenant == f.tenant))
+        .join(other, and_(other.c.id == f.compared_to, other.c.tenant == f.tenant))
+        .where(
+            f.preferred.is_not(None),
+            requests.c.prompt_hash == other.c.prompt_hash,
+            requests.c.prompt_hash != "",
+        )
+    )
+    rows = connection.execute(wanted.order_by(f.request_id, f.source)).all()
+    asked = sorted({name for row in rows for name in row[:2]})
+    words: dict[Key, float] = {}
+    for first in range(0, len(asked), BATCH):
+        words |= _labels(connection, asked[first : first + BATCH])
+    found: dict[Key, list[float]] = defaultdict(list)
+    for this, that, tenant, preferred in rows:
+        for mine, theirs, better in ((this, that, "this"), (that, this, "other")):
+            is_better = None if preferred == "same" else preferred == better
+            found[mine, tenant].append(beside(words.get((theirs, tenant)), is_better))
+    return {key: mean(values) for key, values in found.items()}
+
+
+def _labels(connection: Connection, ids: Sequence[str]) -> Mapping[Key, float]:
     said: dict[tuple[str, str], list[float]] = defaultdict(list)
     wanted = select(feedback).where(feedback.c.request_id.in_(ids))
     for row in connection.execute(wanted).mappings():

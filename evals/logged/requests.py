@@ -147,13 +147,19 @@ def _label(
     propensity: float,
     stratum: str,
 ) -> Value:
-    """What is known of an answer: what was said of it, else what the judge of the draw said."""
+    """What is known of an answer: what was said of it, else what the judge of the draw said.
+
+    Where no judge samples, a comparison with another answer tells a little. Beside one it would
+    count only for answers that were not drawn, and those that were stand for these already.
+    """
     if given and each.label is not None:
         return Value(value=each.label, chance=chance, stratum=stratum)
     score = None if judge is None else drawn_score(each.record, tier, judge)
-    if score is None:
-        return Value(stratum=stratum)
-    return Value(value=score, chance=propensity, stratum=stratum)
+    if score is not None:
+        return Value(value=score, chance=propensity, stratum=stratum)
+    if judge is None and given and each.compared is not None:
+        return Value(value=each.compared, chance=chance, stratum=stratum)
+    return Value(stratum=stratum)
 
 
 def _features(

@@ -55,19 +55,23 @@ def labels(pairs: Iterable[tuple[Answered, Answered, str]]) -> dict[str, float]:
             outright = mine.word is not None
             word = mine.word
             if word is None:
-                word = _even(theirs) if preferred == "same" else _ordered(theirs, better=better)
+                word = beside(theirs.word, None if preferred == "same" else better)
             told[mine.tier][outright].append(word)
     return {tier: _mean(words) for tier, words in told.items()}
 
 
-def _ordered(theirs: Answered, *, better: bool) -> float:
-    if theirs.word is None:
+def beside(theirs: float | None, better: bool | None) -> float:
+    """What an answer is worth that was laid beside another one.
+
+    Args:
+        theirs: what was said of the other one, in [0, 1]; None for nothing.
+        better: whether it is the better of the two; None: they are as good.
+    """
+    if better is None:
+        return EVEN if theirs is None else theirs
+    if theirs is None:
         return BETTER if better else WORSE
-    return (1.0 + theirs.word) / 2.0 if better else theirs.word / 2.0
-
-
-def _even(theirs: Answered) -> float:
-    return EVEN if theirs.word is None else theirs.word
+    return (1.0 + theirs) / 2.0 if better else theirs / 2.0
 
 
 def _mean(words: Mapping[bool, list[float]]) -> float:

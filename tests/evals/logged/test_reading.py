@@ -9,7 +9,7 @@ from evals.logged.reading import judges_of_draws, logged, output_tokens
 from serving.store.database import engine_for
 from serving.store.feedback import Feedback
 from serving.store.rows import decode, encode, insert
-from tests.builders import escalated, result
+from tests.builders import escalated, request, result
 from tests.databases import database, postgres, template
 from tests.evals.logged.logs import START, truth, wired, write
 
@@ -28,12 +28,13 @@ def store(engine, *items):
         insert(connection, [decode(encode(item)) for item in items])
 
 
-def said(name, score=None, label=None, tenant="default", source=""):
+def said(name, score=None, label=None, *, tenant="default", source="", given_at=1.0, **fields):
     return Feedback(
+        **fields,
         request_id=name,
         tenant=tenant,
         source=source,
-        given_at=1.0,
+        given_at=given_at,
         score=score,
         label=label,
         correction=None,
@@ -62,6 +63,35 @@ def test_a_request_has_its_calls_and_what_was_said_of_it(engine):
     first, second = sorted(logged(engine), key=lambda each: each.record.id)
     assert [call.index for call in first.record.attempts] == [0, 1, 2]
     assert (first.label, second.label) == (0.75, None)
+
+
+def test_a_word_that_comes_weeks_later_counts_and_of_one_source_the_last_one_does(engine):
+    store(engine, record(result("a", started_at=100.0)))
+    assert [each.label for each in logged(engine)] == [None]
+    store(engine, said("a", 0.0, given_at=3e6))
+    assert [each.label for each in logged(engine)] == [0.0]
+    store(engine, said("a", 1.0, given_at=4e6), said("a", 0.25, given_at=2e6))
+    assert [each.label for each in logged(engine)] == [1.0]
+
+
+def test_comparisons_of_answers_to_one_prompt_tell_of_both_and_are_no_labels(engine):
+    other = request(id="d", messages=[{"role": "user", "content": "something else"}])
+    store(engine, *(record(result(name)) for name in "abc"), record(result(request=other)))
+    store(
+        engine,
+        said("b", compared_to="a", preferred="this"),
+        said("c", 0.5, compared_to="a", preferred="other"),
+        said("a", compared_to="d", preferred="this"),
+        said("b", compared_to="c", preferred="this", tenant="z"),
+    )
+    found = {each.record.id: (each.label, each.compared) for each in logged(engine)}
+    # Of a: the lesser of two of which nothing is known, and better than one that is worth 1/2.
+    assert found == {
+        "a": (None, pytest.approx((1 / 3 + 3 / 4) / 2)),
+        "b": (None, pytest.approx(2 / 3)),
+        "c": (0.5, pytest.approx(1 / 3)),
+        "d": (None, None),
+    }
 
 
 def test_what_was_sent_ahead_to_warm_a_cache_is_no_clients_request(engine):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sqlalchemy import delete
@@ -7,6 +9,7 @@ from cascade.errors import UnknownModelError
 from evals.logged.following import ReplayError
 from evals.logged.replay import replay
 from evals.logged.replay_report import report
+from serving.store.feedback import Feedback
 from serving.store.rows import decode, encode, insert
 from serving.store.tables import attempts
 from tests.builders import failed, result
@@ -96,6 +99,53 @@ def test_what_was_said_counts_before_a_judge(log, tmp_path):
     assert found.judge is None
     assert found.quality.after.open == 0
     assert found.quality.after.mean == pytest.approx(real.ladder(0.7)[1])
+
+
+def test_a_comparison_counts_where_nobody_spoke_of_the_answer_itself(log, tmp_path):
+    engine, _ = log(n=300, share=0.0, judged=False)
+    words = [
+        word(i, 0.0) if i % 2 else word(i, compared_to=i + 1, preferred="this") for i in range(299)
+    ]
+    with engine.begin() as connection:
+        insert(connection, [decode(encode(each)) for each in words])
+    found = replay(engine, wired(tmp_path), "cascade")
+    # Half are worth nothing, and the other half are better than what is worth nothing.
+    assert found.quality.after.mean == pytest.approx(0.25, abs=0.01)
+
+
+def test_where_a_judge_samples_a_comparison_counts_for_nothing(log, tmp_path):
+    # It would be known of more of the requests that were not drawn than of those that were.
+    engine, _ = log(n=600)
+    before = replay(engine, wired(tmp_path), "cascade").quality
+    words = [word(i, compared_to=i + 1, preferred="this") for i in range(0, 599, 2)]
+    with engine.begin() as connection:
+        insert(connection, [decode(encode(each)) for each in words])
+    assert replay(engine, wired(tmp_path), "cascade").quality.after.mean == before.after.mean
+
+
+def test_a_word_that_comes_late_counts_for_its_request(log, tmp_path):
+    engine, _ = log(n=300, share=0.0, judged=False)
+    assert replay(engine, wired(tmp_path), "cascade").quality is None
+    late = [replace(word(i, 1.0), given_at=START + 1e7) for i in range(300)]
+    with engine.begin() as connection:
+        insert(connection, [decode(encode(each)) for each in late])
+    found = replay(engine, wired(tmp_path), "cascade")
+    assert found.quality.after.mean == pytest.approx(1.0)
+
+
+def word(i, score=None, compared_to=None, preferred=None):
+    return Feedback(
+        request_id=f"r{i:06d}",
+        tenant="default",
+        source="",
+        given_at=START + i,
+        score=score,
+        label=None,
+        correction=None,
+        comment=None,
+        compared_to=None if compared_to is None else f"r{compared_to:06d}",
+        preferred=preferred,
+    )
 
 
 def test_without_any_label_there_is_no_quality_and_a_cost_all_the_same(log, tmp_path):

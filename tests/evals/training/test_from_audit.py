@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -82,6 +84,15 @@ def test_words_count_as_scores_and_several_sources_as_their_mean(engine):
         said("a", label="odd", source="z"),
     )
     assert from_audit(engine, ["small"], embeddings=True).rows.labels[0, 0] == 0.5
+
+
+def test_a_word_that_comes_weeks_later_is_the_label_and_of_one_source_the_last_one(engine):
+    store(engine, answered("a"), answered("b"), said("b", 1.0))
+    assert from_audit(engine, ["small"], embeddings=True).rows.labels.tolist() == [[1.0]]
+    weeks = 60.0 * 60 * 24 * 30
+    store(engine, replace(said("a", 0.25), given_at=weeks), replace(said("b", 0.0), given_at=weeks))
+    store(engine, replace(said("b", 0.5), given_at=2.0))  # said earlier, and comes in last
+    assert from_audit(engine, ["small"], embeddings=True).rows.labels.tolist() == [[0.25], [0.0]]
 
 
 def test_the_word_of_another_tenant_does_not_count(engine):
