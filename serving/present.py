@@ -115,9 +115,15 @@ def late_headers(result: CascadeResult) -> dict[str, str]:
         headers["x-cascade-cost-estimated"] = "true"
     if answer is not None:
         headers |= who(answer.tier, answer.model)
-    if result.error is not None and result.error.retry_after is not None:
-        headers["retry-after"] = str(max(1, math.ceil(result.error.retry_after)))
+    if result.error is not None:
+        headers |= retry(result.error)
     return headers
+
+
+def retry(fault: CascadeError | Failure) -> dict[str, str]:
+    """When the client may try again, where that is known."""
+    after = fault.retry_after
+    return {} if after is None else {"retry-after": str(max(1, math.ceil(after)))}
 
 
 def who(tier: str, model: str) -> dict[str, str]:

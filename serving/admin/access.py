@@ -10,6 +10,7 @@ made to mean it.
 import hashlib
 import hmac
 import os
+import secrets
 import time
 from ipaddress import ip_address
 from typing import Annotated, ClassVar, Final
@@ -18,6 +19,7 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Request
 
 from cascade.errors import CascadeError
+from serving.admin.door import Door
 
 KEY: Final = "CASCADE_ADMIN_KEY"
 """The environment variable with the key."""
@@ -65,6 +67,7 @@ def admin(http: Request) -> str:
         AdminKeyError: there is a key, and it was not given.
         AdminRefusedError: there is no key and the client is not on this machine, or the change
             comes from another site's page.
+        TooManyKeysError: too many wrong keys came from the address.
     """
     _refuse_other_sites(http)
     key = admin_key()
@@ -82,9 +85,42 @@ Admin = Annotated[str, Depends(admin)]
 
 
 def session_for(key: str, until: float | None = None) -> str:
-    """The value of the cookie of a browser that gave the key, good until a time."""
+    """The value of the cookie of a browser that gave the key, good until a time.
+
+    Each is another one, so that one can be ended.
+    """
     end = f"{time.time() + SESSION_SECONDS if until is None else until:.0f}"
-    return f"{end}.{_proof(key, end)}"
+    named = f"{end}-{secrets.token_urlsafe(9)}"
+    return f"{named}.{_proof(key, named)}"
+
+
+def sign_in(http: Request, key: str, given: str) -> str | None:
+    """The value of the cookie for who gives the key; None for a wrong one.
+
+    Raises:
+        AdminRefusedError: another site's page sent it, in the name of whoever looks at that.
+        TooManyKeysError: too many wrong ones came from the address.
+    """
+    _refuse_other_sites(http)
+    door, client = door_of(http), _client(http)
+    door.look(client)
+    if opens(key, given):
+        return session_for(key)
+    door.wrong(client, given)
+    return None
+
+
+def sign_out(http: Request) -> None:
+    """End the session that a browser is in, so that its cookie is of no use to anybody."""
+    cookie, key = http.cookies.get(COOKIE, ""), admin_key()
+    if key and _in_session(key, cookie, door_of(http)):
+        door_of(http).end(cookie, _end_of(cookie))
+
+
+def door_of(http: Request) -> Door:
+    """What this process knows of who is not let in."""
+    door: Door = http.app.state.door
+    return door
 
 
 def opens(key: str, given: str) -> bool:
@@ -93,10 +129,10 @@ def opens(key: str, given: str) -> bool:
 
 
 def _require(key: str, http: Request) -> None:
-    scheme, _, given = _header(http, "authorization").partition(" ")
-    if scheme.lower() == "bearer" and opens(key, given.strip()):
+    if _in_session(key, http.cookies.get(COOKIE, ""), door_of(http)):
         return
-    if _in_session(key, http.cookies.get(COOKIE, "")):
+    scheme, _, given = _header(http, "authorization").partition(" ")
+    if scheme.lower() == "bearer" and sign_in(http, key, given.strip()):
         return
     raise AdminKeyError(
         f"the admin key is {'wrong' if scheme else 'missing'}: send it as `authorization: Bearer "
@@ -105,17 +141,22 @@ def _require(key: str, http: Request) -> None:
     )
 
 
-def _in_session(key: str, cookie: str) -> bool:
-    end, _, proof = cookie.partition(".")
-    if not hmac.compare_digest(_digest(proof), _digest(_proof(key, end))):
+def _in_session(key: str, cookie: str, door: Door) -> bool:
+    named, _, proof = cookie.partition(".")
+    if not hmac.compare_digest(_digest(proof), _digest(_proof(key, named))):
         return False
-    return float(end) > time.time()  # we wrote it, so it is a number
+    return _end_of(cookie) > time.time() and not door.ended(cookie)
+
+
+def _end_of(cookie: str) -> float:
+    named = cookie.partition(".")[0]
+    return float(named.partition("-")[0])  # we wrote it, so it is a number
 
 
 def _require_this_machine(http: Request) -> None:
     named = http.headers.keys()
     forwarded = [n for n in named if n in _FORWARDED or n.startswith(_FORWARDED_PREFIX)]
-    client = http.client.host if http.client else ""
+    client = _client(http)
     if forwarded or not _loopback(client):
         seen = f"the header {forwarded[0]}" if forwarded else f"the address {client or 'unknown'}"
         raise AdminRefusedError(
@@ -136,11 +177,15 @@ def _refuse_other_sites(http: Request) -> None:
     if http.method in _SAFE or origin is None:
         return
     host = http.headers.get("host", "")
-    if urlsplit(origin).netloc.lower() != host.lower():
+    if _netloc(origin) != host.lower():
         raise AdminRefusedError(
             "origin: a change must come from the service's own page, and this one comes from "
             f"{origin} while the service was asked as {host} (a proxy must pass the host on)"
         )
+
+
+def _client(http: Request) -> str:
+    return http.client.host if http.client else ""
 
 
 def _named(http: Request) -> str:
@@ -155,6 +200,13 @@ def _header(http: Request, name: str) -> str:
         return sent.encode("latin-1").decode()
     except UnicodeDecodeError:
         return sent
+
+
+def _netloc(url: str) -> str:
+    try:
+        return urlsplit(url).netloc.lower()
+    except ValueError:
+        return ""
 
 
 def _hostname(url: str) -> str:
@@ -175,8 +227,8 @@ def _loopback(host: str) -> bool:
     return (mapped or address).is_loopback
 
 
-def _proof(key: str, end: str) -> str:
-    return hmac.new(key.encode(), _SESSION + end.encode(), hashlib.sha256).hexdigest()
+def _proof(key: str, named: str) -> str:
+    return hmac.new(key.encode(), _SESSION + named.encode(), hashlib.sha256).hexdigest()
 
 
 def _digest(text: str) -> bytes:

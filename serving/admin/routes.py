@@ -31,7 +31,7 @@ _MOST_ROWS: Final = 1000
 _MOST_DIGITS: Final = 18
 
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Seconds = Annotated[float, Field(gt=0, le=366 * 86400)]
+Seconds = Annotated[float, Field(gt=0, le=store.LONGEST_SECONDS, allow_inf_nan=False)]
 
 
 class UnknownExperimentError(RequestError):

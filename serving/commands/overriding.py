@@ -225,8 +225,12 @@ class Asked:
         """What is said with the change.
 
         Raises:
-            RequestError: there is no reason, and nobody to ask for one.
+            RequestError: the time is too long, or there is no reason and nobody to ask for one.
         """
+        if self.seconds is not None and not 0 < self.seconds <= store.LONGEST_SECONDS:
+            raise RequestError(
+                f"--for: more than 0 and at most {store.LONGEST_DAYS}d; leave it out for no end"
+            )
         why = self.why
         if why is None:
             if not sys.stdin.isatty():
@@ -271,7 +275,8 @@ def changing(command: Callable[..., None]) -> Callable[..., None]:
                      help="Only if that is still the version of what is changed."),
         click.option("--who", help="For whom; whoever runs this when it is not said."),
         click.option("--why", help="The reason, for the record; asked for when it is missing."),
-        click.option("--for", "seconds", type=SPAN, help="It ends by itself after 30m, 2h, 1d."),
+        click.option("--for", "seconds", type=SPAN,
+                     help="It ends by itself after 30m, 2h, 1d; 30d at most."),
     ):  # fmt: skip
         option(whole)
     return whole

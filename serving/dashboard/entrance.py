@@ -15,14 +15,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from serving.admin.access import (
-    COOKIE,
-    SESSION_SECONDS,
-    AdminKeyError,
-    admin_key,
-    opens,
-    session_for,
-)
+from serving.admin import access
+from serving.admin.access import COOKIE, SESSION_SECONDS, AdminKeyError, admin_key
 from serving.dashboard.forms import storable
 from serving.dashboard.language import LANGUAGES, Texts, wanted
 from serving.dashboard.page import ROOT, Page
@@ -81,8 +75,8 @@ def sign_in(page: Page) -> Endpoint:
             return RedirectResponse(to, status_code=303)
         if http.method == "POST":
             form = await _form(http)
-            if opens(key, form.get("key", "").strip()):
-                return _let_in(http, key, form.get("who", ""), to)
+            if cookie := access.sign_in(http, key, form.get("key", "").strip()):
+                return _let_in(http, cookie, form.get("who", ""), to)
             await asyncio.sleep(WRONG_KEY_SECONDS)
         wrong = http.method == "POST"
         return render(
@@ -100,9 +94,10 @@ def sign_in(page: Page) -> Endpoint:
 
 
 def sign_out(page: Page) -> Endpoint:
-    """Forgets the session."""
+    """Ends the session, here and in the browser."""
 
     async def leave(visit: Visit) -> Response:
+        access.sign_out(visit.http)
         response = visit.go("/login")
         response.delete_cookie(COOKIE, path=ROOT, httponly=True, samesite="strict")
         return response
@@ -137,9 +132,9 @@ def here(http: Request) -> str:
     return http.url.path + (f"?{http.url.query}" if http.url.query else "")
 
 
-def _let_in(http: Request, key: str, who: str, to: str) -> Response:
+def _let_in(http: Request, cookie: str, who: str, to: str) -> Response:
     response = RedirectResponse(to, status_code=303)
-    keep(response, http, COOKIE, session_for(key), int(SESSION_SECONDS))
+    keep(response, http, COOKIE, cookie, int(SESSION_SECONDS))
     keep(response, http, WHO_COOKIE, name_cookie(who), PREFERENCE_SECONDS)
     return response
 

@@ -4,10 +4,10 @@ import math
 import time
 
 from cascade.errors import RequestError
+from serving.overrides.store import LONGEST_DAYS, LONGEST_SECONDS
 
 MINUTE = 60.0
-MOST_MINUTES = 10 * 366 * 24 * 60
-"""A limit of more than ten years is none."""
+MOST_MINUTES = int(LONGEST_SECONDS / MINUTE)
 
 
 def storable(text: str) -> str:
@@ -36,9 +36,13 @@ def until(minutes: str) -> float | None:
     """The time so many minutes from now, in seconds since the epoch; None for an empty field.
 
     Raises:
-        RequestError: it is no number, or too large a one.
+        RequestError: it is no number, or not one from more than 0 to 30 days.
     """
     length = number(minutes, "minutes")
-    if length is not None and length > MOST_MINUTES:
-        raise RequestError(f"minutes: at most {MOST_MINUTES}, ten years", param="minutes")
+    if length is not None and not 0 < length <= MOST_MINUTES:
+        raise RequestError(
+            f"minutes: more than 0, and at most {MOST_MINUTES:,}, which are {LONGEST_DAYS} days; "
+            "leave it out for no end",
+            param="minutes",
+        )
     return None if length is None else time.time() + length * MINUTE

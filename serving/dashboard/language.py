@@ -1,6 +1,7 @@
 """Every word on the page, in each of its languages, and which of them a visitor reads.
 
-One file a language, all with the same keys, so that no text is written into a template.
+One file a language, all with the same keys, so that no text is written into a template. What the
+commands say as well is in English where they have it from.
 """
 
 from collections.abc import Mapping
@@ -8,6 +9,10 @@ from functools import cache
 from importlib.resources import files
 
 import orjson
+from markupsafe import Markup
+
+from serving.dashboard.phrases import phrases
+from serving.results.clauses import ENGLISH, Clause
 
 LANGUAGES = {"en": "English", "ko": "한국어"}
 """Their names, in themselves."""
@@ -34,6 +39,14 @@ class Texts:
         """
         return self._texts[key].format_map(values) if values else self._texts[key]
 
+    def told(self, clause: Clause) -> str:
+        """A sentence that was decided elsewhere."""
+        return clause.told(self._texts)
+
+    def logged(self, sentence: str) -> Markup:
+        """A sentence of the log, as far as it can be said in the language."""
+        return phrases(self.language).told(sentence)
+
     def named(self, kind: str, word: str | None) -> str:
         """The text of a word of the log, such as an outcome; the word itself where there is none.
 
@@ -51,7 +64,7 @@ def catalogue(language: str) -> Mapping[str, str]:
     """All texts of a language by key."""
     file = files("serving.dashboard") / "texts" / f"{language}.json"
     texts: dict[str, str] = orjson.loads(file.read_bytes())
-    return texts
+    return {**ENGLISH, **texts} if language == DEFAULT else texts
 
 
 def wanted(chosen: str | None, accepted: str) -> str:

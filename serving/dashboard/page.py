@@ -1,5 +1,6 @@
 """What the page is made from: the running service, the audit database, and the file."""
 
+import asyncio
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
@@ -36,13 +37,21 @@ class Sources:
     root: str = ROOT
     results: KeptResults = field(default_factory=KeptResults)
 
+    async def start(self) -> None:
+        """Nothing: the database is asked when somebody looks."""
+
+    async def aclose(self) -> None:
+        """Close the connections to the database."""
+        await asyncio.to_thread(self.database.dispose)
+
 
 def sources(file: ConfigFile, database: Engine) -> Sources | None:
     """What a page is made from; None where it is not wanted, or its packages are not installed.
 
     Args:
         file: the configuration.
-        database: the audit log's.
+        database: the audit log's, best with connections that nobody else needs: who looks at the
+            page must not keep a worker from following overrides.
     """
     there = all(find_spec(package) is not None for package in PACKAGES)
     if not (file.config.server.dashboard and there):

@@ -1,5 +1,6 @@
 """The page as an application of its own: what is where, and what every answer of it carries."""
 
+from dataclasses import dataclass
 from http import HTTPStatus
 from threading import Thread
 from typing import Final
@@ -14,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cascade.errors import CascadeError
 from serving.admin.access import AdminKeyError
+from serving.admin.door import Door
 from serving.dashboard.assets import Assets
 from serving.dashboard.entrance import (
     View,
@@ -24,10 +26,12 @@ from serving.dashboard.entrance import (
     texts_of,
     theme_of,
 )
+from serving.dashboard.language import Texts
 from serving.dashboard.page import ROOT, Page, Sources
 from serving.dashboard.sessions import Session, session_of
 from serving.dashboard.views import experiments, fleet, judges, overview, playground, requests
 from serving.dashboard.visit import compiled, render
+from serving.present import retry
 from serving.service import Service
 
 HEADERS: Final = {
@@ -52,6 +56,7 @@ LOOKS: Final[dict[str, View]] = {
     "/experiments/{name:path}": experiments.opened,
     "/fleet": fleet.fleet,
     "/playground": playground.playground,
+    "/told": playground.told,
 }
 CHANGES: Final[dict[str, View]] = {
     "/experiments/{name:path}": experiments.changed,
@@ -59,8 +64,14 @@ CHANGES: Final[dict[str, View]] = {
 }
 
 
-def mounted(service: Service, sources: Sources) -> ASGIApp:
-    """The page's own application, to be mounted at its root."""
+def mounted(service: Service, sources: Sources, door: Door) -> ASGIApp:
+    """The page's own application, to be mounted at its root.
+
+    Args:
+        service: that it shows.
+        sources: what it is made from.
+        door: which the service's other addresses have as well.
+    """
     page = Page(service=service, sources=sources, assets=Assets(ROOT))
     Thread(target=_prepare, args=(page,), name="dashboard", daemon=True).start()
     app = Starlette(
@@ -74,6 +85,7 @@ def mounted(service: Service, sources: Sources) -> ASGIApp:
         ],
         exception_handlers={kind: _Faults(page) for kind in (CascadeError, HTTPException, 500)},
     )
+    app.state.door = door
     return Guarding(app)  # around all of it, as a bug is answered outside of any middleware
 
 
@@ -129,25 +141,53 @@ class _Faults:
     async def __call__(self, http: Request, error: Exception) -> Response:
         """The page for one error."""
         texts = texts_of(http)
-        status, message = 500, texts("fault.bug")
-        if isinstance(error, AdminKeyError):
-            status, message = error.status, texts("fault.signed_out")
-        elif isinstance(error, CascadeError):
-            status, message = error.status, error.message
-        elif isinstance(error, HTTPException):
-            status, message = error.status_code, texts.named("fault", error.detail)
-        return render(
+        fault = _told(error, texts)
+        written = _of_a_request(http, fault.status)
+        response = render(
             "fault.html",
-            status,
+            fault.status,
             http=http,
             page=self._page,
             texts=texts,
             theme=theme_of(http),
             session=_session(http),
             content={
-                "status": status,
-                "message": message,
-                "again": http.url.path if http.method == "POST" else "",
-                "hint": texts("fault.written") if _of_a_request(http, status) else "",
+                "fault": fault,
+                "post": http.method == "POST",
+                "hint": texts("fault.written") if written else "",
             },
         )
+        if isinstance(error, CascadeError):
+            response.headers.update(retry(error))
+        return response
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fault:
+    """What is said of an error.
+
+    Attributes:
+        message: in the visitor's language.
+        detail: in the service's own words; may be empty.
+        seconds: after which it is worth another try; None when nobody knows.
+    """
+
+    status: int
+    message: str
+    detail: str = ""
+    seconds: str | None = None
+
+
+def _told(error: Exception, texts: Texts) -> _Fault:
+    if isinstance(error, AdminKeyError):
+        return _Fault(status=error.status, message=texts("fault.signed_out"))
+    if isinstance(error, CascadeError):
+        return _Fault(
+            status=error.status,
+            message=texts.named("fault", error.code),
+            detail=error.message,
+            seconds=retry(error).get("retry-after"),
+        )
+    if isinstance(error, HTTPException):
+        return _Fault(status=error.status_code, message=texts.named("fault", error.detail))
+    return _Fault(status=500, message=texts("fault.bug"))

@@ -9,9 +9,10 @@ from cascade.terms import Terms, running
 from serving.dashboard.formats import count, milliseconds, share, usd
 from serving.overrides.store import EXPERIMENT, Override
 from serving.results.arms import ArmReport
+from serving.results.clauses import Clause
 from serving.results.ratios import Difference
 from serving.results.results import Results
-from serving.results.verdict import Decision, decision, sentence
+from serving.results.verdict import Decision, decision, more, sentence
 
 Cell = tuple[str, str]
 """A value, and what is said beside it."""
@@ -100,11 +101,16 @@ def _state(terms: Terms, now: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What follows for one arm."""
+    """What follows for one arm.
+
+    Attributes:
+        more: how many more units would decide; None where that cannot be said.
+    """
 
     arm: str
     decision: Decision
-    said: str
+    said: Clause
+    more: Clause | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +147,12 @@ class Row:
 def verdicts(found: Results) -> list[Verdict]:
     """Of each arm but the control."""
     return [
-        Verdict(arm=each.arm, decision=decision(found, each), said=sentence(found, each))
+        Verdict(
+            arm=each.arm,
+            decision=decision(found, each),
+            said=sentence(found, each),
+            more=more(found, each),
+        )
         for each in found.comparisons
     ]
 

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from cascade.errors import RequestError
 from serving.admin.access import admin_key
 from serving.dashboard import formats
-from serving.dashboard.forms import storable
+from serving.dashboard.forms import MOST_MINUTES, storable
 from serving.dashboard.language import LANGUAGES, Texts
 from serving.dashboard.page import ROOT, Page
 from serving.dashboard.sessions import FORM_COOKIE, Session
@@ -99,6 +99,7 @@ def render(
         "session": session,
         "keyed": bool(admin_key()),
         "current": "",
+        "most_minutes": MOST_MINUTES,
         "base_url": str(http.base_url).removesuffix("/").removesuffix(ROOT),
         "here": http.url.path + (f"?{http.url.query}" if http.url.query else ""),
         **content,

@@ -24,6 +24,10 @@ PIN: Final = "pin"
 EXPERIMENT: Final = "experiment:"
 DRAIN: Final = "drain:"
 
+LONGEST_DAYS: Final = 30
+LONGEST_SECONDS: Final = LONGEST_DAYS * 86_400.0
+"""What is to hold for longer has no end, or belongs into the file."""
+
 MOST_WHO: Final = 100
 MOST_WHY: Final = 1000
 
@@ -92,7 +96,7 @@ def put(
 
     Raises:
         OverrideConflictError: the subject has another version by now.
-        RequestError: there is no reason, or the time is over already.
+        RequestError: there is no reason, or the time is over already or too far away.
     """
     with writing(engine, subject, until, expected) as turn:
         return turn.write([(value, until)], who=who, why=why)
@@ -183,20 +187,24 @@ def _standing(connection: Connection, now: float, subject: str | None = None) ->
 
 
 class Turn:
-    """A transaction in which nobody else writes an override, so that what it sees stays so."""
+    """A transaction in which nobody else writes an override, so that what it sees stays so.
+
+    Attributes:
+        connection: for what is to be written with the override or not at all.
+    """
 
     def __init__(self, connection: Connection, subject: str) -> None:
-        self._connection = connection
+        self.connection = connection
         self._subject = subject
 
     def state(self) -> State:
         """What is in force of all subjects."""
         now = time.time()
-        return in_force(_standing(self._connection, now), now)
+        return in_force(_standing(self.connection, now), now)
 
     def standing(self) -> list[tuple[Value, float | None]]:
         """Value and end of what is in force of the subject, or will be; the oldest first."""
-        found = _standing(self._connection, time.time(), self._subject)
+        found = _standing(self.connection, time.time(), self._subject)
         return [(each.value, each.until) for each in found]
 
     def write(self, rows: Iterable[tuple[Value, float | None]], *, who: str, why: str) -> int:
@@ -205,7 +213,7 @@ class Turn:
         Raises:
             RequestError: there is no reason.
         """
-        return _insert(self._connection, self._subject, rows, who=who, why=why)
+        return _insert(self.connection, self._subject, rows, who=who, why=why)
 
 
 @contextmanager
@@ -222,16 +230,26 @@ def writing(
 
     Raises:
         OverrideConflictError: the subject has another version than expected.
-        RequestError: the time is over already.
+        RequestError: the time is over already, or too far away.
     """
-    if until is not None and until <= time.time():
-        raise RequestError("until: the time is over already", param="until")
+    if until is not None:
+        _require_near(until)
     with engine.execution_options(**WRITES).begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(text("LOCK TABLE overrides IN SHARE ROW EXCLUSIVE MODE"))
         if expected is not None:
             _require(connection, subject, expected)
         yield Turn(connection, subject)
+
+
+def _require_near(until: float) -> None:
+    left = until - time.time()
+    if left <= 0:
+        raise RequestError("until: the time is over already", param="until")
+    if not left <= LONGEST_SECONDS:  # nor is it a number
+        raise RequestError(
+            f"until: at most {LONGEST_DAYS} days from now; leave it out for no end", param="until"
+        )
 
 
 def _require(connection: Connection, subject: str, expected: int) -> None:

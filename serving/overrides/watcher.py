@@ -24,7 +24,7 @@ from serving.overrides import store
 from serving.overrides.apply import applied, drains_of, fitting, ground_of, pin_of
 from serving.overrides.changes import Changes
 from serving.overrides.store import Override, State
-from serving.store.database import brief, lacks_tables
+from serving.store.database import RETRY_SECONDS, brief, lacks_tables
 
 logger = logging.getLogger(__name__)
 
@@ -104,6 +104,7 @@ class Watcher:
                 await self._task
         if self._look is not None:  # its connection goes back before they are all closed
             await asyncio.wait([self._look], timeout=PATIENCE_SECONDS)
+            self._look.add_done_callback(_heard)
         self._pool.shutdown(wait=False, cancel_futures=True)
         await asyncio.to_thread(self.database.dispose)
 
@@ -140,10 +141,13 @@ class Watcher:
         except TimeoutError:
             raise AuditError(
                 "the audit database did not answer in time; a change may have been made all the "
-                "same, so look before it is tried again"
+                "same, so look before it is tried again",
+                retry_after=RETRY_SECONDS,
             ) from None
         except SQLAlchemyError as error:
-            raise AuditError(f"the audit database cannot be used: {_brief(error)}") from error
+            raise AuditError(
+                f"the audit database cannot be used: {_brief(error)}", retry_after=RETRY_SECONDS
+            ) from error
 
     async def change(self, work: Callable[[Changes], int]) -> int:
         """A change's version, once this worker follows it.
@@ -196,6 +200,12 @@ class Watcher:
         if not self.reachable:
             logger.info("the database is back, and overrides are followed again")
         self.reachable = True
+
+
+def _heard(look: "asyncio.Future[None]") -> None:
+    """Nobody needs to know any more why a look failed."""
+    if not look.cancelled():
+        look.exception()
 
 
 def _brief(error: BaseException) -> str:

@@ -13,11 +13,18 @@ from typing import Any
 import orjson
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import TimeoutError as NoConnectionError
 
 from cascade.errors import AuditError, ConfigError
 
 WRITES: dict[str, Any] = {"cascade_writes": True}
 """Execution options of a transaction that writes; SQLite then takes its write lock at once."""
+
+WAIT_SECONDS = 5.0
+"""How long who asks waits for a connection while all are in use."""
+
+RETRY_SECONDS = 5.0
+"""After which what a database could not do is worth another try."""
 
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "sqlite": {"timeout": 5.0},  # seconds to wait for another process's write
@@ -79,6 +86,7 @@ def engine_for(url: str) -> Engine:
             parsed,
             connect_args=_defaults(parsed),
             pool_pre_ping=not sqlite,
+            pool_timeout=WAIT_SECONDS,
             hide_parameters=True,  # rows do not belong in error messages
             json_serializer=lambda value: orjson.dumps(value).decode(),
             json_deserializer=orjson.loads,
@@ -104,10 +112,18 @@ def faults_of(url: str) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        advice = "Run `cascade db upgrade`." if lacks_tables(error) else "Is audit.url right?"
+        lacking = lacks_tables(error)
+        advice = "Run `cascade db upgrade`." if lacking else "Is audit.url right?"
         raise AuditError(
             f"the audit database {shown(url)} cannot be used: {brief(error)}. {advice}",
             param="audit.url",
+            retry_after=None if lacking else RETRY_SECONDS,
+        ) from error
+    except NoConnectionError as error:
+        raise AuditError(
+            f"all connections to the audit database {shown(url)} are in use: too much is asked of "
+            "it at once",
+            retry_after=RETRY_SECONDS,
         ) from error
 
 

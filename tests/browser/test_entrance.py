@@ -25,6 +25,18 @@ def keyed(tmp_path):
     process.stop()
 
 
+async def test_who_is_signed_out_meanwhile_is_asked_to_sign_in_again(browse, keyed):
+    async with browse() as visitor:
+        visitor.root = f"{keyed.url}/dashboard"
+        page = await visitor.open("/fleet")
+        await page.get_by_label("Admin key").fill(SECRET)
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Fleet")
+        await visitor.context.clear_cookies()
+        await page.evaluate("""() => { renew(document.getElementById("fleet"), location.href); }""")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
+
+
 async def test_who_has_the_key_signs_in_changes_something_and_signs_out(browse, keyed):
     async with browse() as visitor:
         visitor.root = f"{keyed.url}/dashboard"

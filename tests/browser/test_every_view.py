@@ -91,6 +91,36 @@ async def test_no_view_complains_shuts_anybody_out_or_is_wider_than_the_screen(b
             await page.close()
 
 
+HIDDEN = """() => {
+  const e = document.activeElement, box = e.getBoundingClientRect();
+  if (e === document.body) return null;
+  const middle = [box.x + box.width / 2, box.y + Math.min(box.height, 20) / 2];
+  const shown = document.elementFromPoint(...middle);
+  const style = getComputedStyle(e);
+  if (style.outlineStyle === "none" && style.boxShadow === "none") return `unseen ${e.outerHTML}`;
+  return shown && (e.contains(shown) || shown.contains(e)) ? "" : `hidden ${e.outerHTML}`;
+}"""
+"""What is wrong with what has the focus; null where nothing has it."""
+
+
+@pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
+async def test_what_has_the_focus_is_in_sight(browse, screen):
+    async with browse(screen=screen) as visitor:
+        for path in ("/", "/judges", "/experiments/auto?wait=yes", "/fleet"):
+            page = await visitor.open(path)
+            await settled(page)
+            stops = 0
+            while stops < 60:
+                await page.keyboard.press("Tab")
+                wrong = await page.evaluate(HIDDEN)
+                if wrong is None:
+                    break
+                assert wrong == "", path
+                stops += 1
+            assert stops > 15, path
+            await page.close()
+
+
 @pytest.mark.parametrize("path", ["/?range=7d", f"/requests?{urlencode({'tenant': HOSTILE})}"])
 async def test_a_long_name_is_cut_so_that_the_numbers_beside_it_are_in_sight(browse, path):
     async with browse() as visitor:

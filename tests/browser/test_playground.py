@@ -26,6 +26,24 @@ async def test_an_answer_streams_and_its_decision_is_shown_and_in_the_log(browse
         await expect(page.locator(".fall > li")).to_have_count(3)
 
 
+async def test_the_decision_is_said_in_the_visitors_language(browse):
+    async with browse(language="ko-KR") as visitor:
+        page = await visitor.open("/playground")
+        await page.get_by_label("답할 대상").select_option("careful")
+        await page.get_by_label("프롬프트", exact=True).fill("17 + 26?")
+        await page.keyboard.press("Control+Enter")
+        decision = page.locator("#decision")
+        await expect(decision.locator("tr.because").first).to_have_text("사다리의 첫 단계")
+        await expect(decision.locator("tr.because").last).to_contain_text("기준 0.999 미달")
+        await expect(decision.locator('[data-say="reason"]')).to_contain_text("심사하지 않음")
+        await expect(decision.locator("[lang=en]")).to_have_count(0)
+        await page.get_by_label("프롬프트", exact=True).fill("17 + 27?")
+        await page.keyboard.press("Control+Enter")
+        await expect(decision).to_be_hidden()
+        await expect(decision.locator('[data-say="reason"]')).to_contain_text("심사하지 않음")
+        await expect(decision.locator("[lang=en]")).to_have_count(0)
+
+
 async def test_the_answer_is_shown_while_it_comes(browse):
     async with browse() as visitor:
         page = await visitor.open("/playground?model=always-small")

@@ -39,7 +39,7 @@ async def test_a_request_is_found_and_opened_by_keyboard(browse, rows):
     [row] = tail(rows, 1)
     async with browse() as visitor:
         page = await visitor.open("/requests")
-        await page.get_by_label("Request id begins with").fill(row.id[:14])
+        await page.get_by_label("Request id begins with, or session").fill(row.id[:14])
         await page.keyboard.press("Enter")
         await page.wait_for_url("**/requests?id=*")
         link = page.get_by_role("link", name=row.id[:12])

@@ -39,6 +39,7 @@ class Traffic:
 
     def __init__(self, until: float, seed: int = 7) -> None:
         self._draw = random.Random(seed)  # noqa: S311 - nothing secret
+        self._times = random.Random(seed + 1)  # noqa: S311 - nor this
         self._until = until
         self.results: list[CascadeResult] = []
         self.feedback: list[Feedback] = []
@@ -70,10 +71,7 @@ class Traffic:
         )
 
     def _session(self, number: int) -> None:
-        draw = self._draw
-        at = self._until - 60 - HOURS * 3600 * draw.random()
-        while draw.random() > 0.55 - 0.45 * math.cos((at / 3600 - 15) / 24 * 2 * math.pi):
-            at = self._until - 60 - HOURS * 3600 * draw.random()
+        draw, age = self._draw, self._age()
         tenant, arm = draw.choice(TENANTS), ("control", "cascade")[number % 2]
         date = "2026-11-30" if number % 5 else "2026-11-30 10:0"
         messages = [{"role": "system", "content": SYSTEM + date}]
@@ -92,13 +90,23 @@ class Traffic:
                 user=f"u-{number % 40}",
                 tags={},
             )
-            made = self._request(asked, arm, at, warm)
+            made = self._request(asked, arm, self._until - age, warm)
             self.results.append(made)
             self._say(made)
             messages.append({"role": "assistant", "content": f"Answer {turn} of {number}. " * 20})
-            at += 20 + 200 * draw.random()
-            if at > self._until - 5:
+            age -= 20 + 200 * self._times.random()
+            if age < 5:
                 return
+
+    def _age(self) -> float:
+        """Seconds before the end at which a session begins: more by day than by night.
+
+        The day is counted back from the end, so that the draws are the same whenever that is.
+        """
+        while True:
+            age = 60 + HOURS * 3600 * self._times.random()
+            if self._times.random() < 0.55 + 0.45 * math.cos(age / 86400 * 2 * math.pi):
+                return age
 
     def _request(
         self, asked: ChatRequest, arm: str, at: float, warm: dict[str, int]
@@ -109,11 +117,13 @@ class Traffic:
         warm["dearest"] = tokens + 80
         attempts, clock = list[Attempt](), 0.003
         if draw.random() < 0.02:
-            attempts = [failed(0, tier="large", started=clock, seconds=0.5 + draw.random())]
-            answer, reason = None, "large could not be reached"
+            why = "always large"
+            late = 0.5 + draw.random()
+            attempts = [failed(0, tier="large", reason=why, started=clock, seconds=late)]
+            answer, reason = None, "large failed; no tier is left to ask"
         elif arm == "control":
             attempts = [self._call(0, "large", tokens, warm, clock, "always large")]
-            answer, reason = attempts[0].completion, "large is not judged"
+            answer, reason = attempts[0].completion, "always large"
         else:
             attempts, reason = self._ladder(tokens, warm, clock, hard)
             [answer] = [each.completion for each in attempts if each.outcome is Outcome.ACCEPTED]
@@ -146,9 +156,10 @@ class Traffic:
         draw = self._draw
         score = min(max(1 - hard + draw.gauss(0, 0.14), 0.02), 0.99)
         step = Step(tier="small", judge="confident")
-        word = verdict(round(score, 3), judge="confident", reason="the mean token was likely")
+        said = f"mean {math.log(score):.3f} over {tokens // 10} tokens"
+        word = verdict(round(score, 3), judge="confident", reason=said)
         first = self._call(0, "small", tokens, warm, clock, "the first step of the ladder")
-        good = score >= THRESHOLD
+        told, good = f"confident gives small's answer {score:.3f}", score >= THRESHOLD
         first = replace(
             first,
             step=step,
@@ -173,8 +184,8 @@ class Traffic:
             first_token_seconds=None,
         )
         if good:
-            return [first, judge], "confident accepts small's answer"
-        why = f"confident gives small's answer {score:.3f}, which is below {THRESHOLD:.3f}"
+            return [first, judge], f"{told}, which reaches {THRESHOLD:.3f}"
+        why = f"{told}, which is below {THRESHOLD:.3f}"
         up = self._call(2, "large", tokens, warm, end + judge.seconds, why)
         return [first, judge, up], "large is not judged"
 
@@ -260,7 +271,10 @@ def fill(url: str, spool: Path, until: float) -> Traffic:
     alert = Finding(
         kind="cache_hit_rate",
         subject="small",
-        message="31 % of the prompt tokens were read from a cache in the last hour, 56 % before",
+        message=(
+            "tier small read 31% of its prompt tokens from a cache in the last hour; usual is "
+            "56.2%, the least of the week was 47.9%"
+        ),
         details={},
     )
     assert keep(engine, alert)

@@ -52,9 +52,10 @@ function once(event) {
 async function renew(part, address) {
   try {
     const answer = await fetch(address, { headers: { accept: "text/html" } });
-    if (!answer.ok) return;
+    if (answer.redirected) location.reload(); // to sign in again
+    if (!answer.ok && !part.dataset.later) return; // what is shown stays
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const fresh = page.getElementById(part.id);
+    const fresh = page.getElementById(answer.ok ? part.id : "fault");
     if (!fresh) return;
     part.replaceChildren(...fresh.childNodes);
     tellTimes(part);

@@ -71,9 +71,27 @@ function explain(told) {
     seconds: seconds(told.seconds), reason: told.reason,
   };
   for (const [name, text] of Object.entries(say)) decision.querySelector(`[data-say="${name}"]`).textContent = text;
+  decision.querySelector('[data-say="reason"]').lang = "en";
   decision.querySelector('[data-say="attempts"]').replaceChildren(...told.attempts.map(row));
   document.getElementById("opened").href = form.dataset.requests + told.request_id;
   decision.hidden = false;
+  tell([...decision.querySelectorAll("[lang=en]")]);
+}
+
+// The API speaks English; the page knows most of its sentences in the visitor's language.
+async function tell(parts) {
+  if (!form.dataset.told) return;
+  const said = new URLSearchParams(parts.map((part) => ["said", part.textContent]));
+  try {
+    const answer = await fetch(`${form.dataset.told}?${said}`, { redirect: "error" });
+    if (!answer.ok) return;
+    (await answer.json()).forEach((text, i) => {
+      if (text !== parts[i].textContent) parts[i].lang = document.documentElement.lang;
+      parts[i].textContent = text;
+    });
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error; // the service is away: English stays
+  }
 }
 
 function fail(fault) {

@@ -35,9 +35,7 @@ async def opened(visit: Visit) -> Response:
     Raises:
         HTTPException: there is none of that name.
     """
-    name = visit.http.path_params["name"]
-    if name not in visit.page.sources.config.experiments:
-        raise HTTPException(404, "experiment")
+    name = _named(visit)
     computed = await _computed(visit, name, None if visit.query("wait") else AT_ONCE_SECONDS)
     found = computed.results if computed else None
 
@@ -74,9 +72,10 @@ async def changed(visit: Visit) -> Response:
     """Change an experiment, or give it back to the file.
 
     Raises:
+        HTTPException: there is none of that name.
         RequestError: the form asks for what cannot be, or gives no reason.
     """
-    name, form = visit.http.path_params["name"], visit.form
+    name, form = _named(visit), visit.form
     wanted = None if form.get("action") == "restore" else _wanted(visit, name)
     note = Note(
         who=visit.session.who,
@@ -92,6 +91,13 @@ async def changed(visit: Visit) -> Response:
 
     await visit.watcher.change(change)
     return visit.go(f"/experiments/{name}")
+
+
+def _named(visit: Visit) -> str:
+    name: str = visit.http.path_params["name"]
+    if name not in visit.page.sources.config.experiments:
+        raise HTTPException(404, "experiment")
+    return name
 
 
 def _states(visit: Visit) -> list[TrialState]:

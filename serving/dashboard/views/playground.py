@@ -1,8 +1,18 @@
 """A prompt through any policy: asked as any client asks, with how the answer came about."""
 
-from starlette.responses import Response
+from typing import Final
+
+from starlette.responses import JSONResponse, Response
 
 from serving.dashboard.visit import Visit
+
+MOST_SENTENCES: Final = 50
+
+
+def told(visit: Visit) -> Response:
+    """The log's sentences that are given, in the visitor's language, as plain text."""
+    said = visit.http.query_params.getlist("said")[:MOST_SENTENCES]
+    return JSONResponse([visit.texts.logged(each).striptags() for each in said])
 
 
 def playground(visit: Visit) -> Response:

@@ -1,11 +1,10 @@
 """Requests of the log: all that match, and one in full."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Final
 from urllib.parse import urlencode
 
-from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from cascade.audit import AuditRecord
@@ -26,19 +25,18 @@ PREFIX: Final = "chatcmpl-"
 """What clients see before an id."""
 
 
+class NoRequestError(RequestError):
+    """No request of the log is the one that is asked for."""
+
+    status = 404
+    code = "no_such_request"
+
+
 def listed(visit: Visit) -> Response:
     """The latest requests that match, a page at a time."""
     chosen = {name: visit.query(name) for name in _FIELDS}
     prefix = visit.query(SEARCHED).removeprefix(PREFIX)
-    filters = Filters(
-        **{name: value or None for name, value in chosen.items()}, id_prefix=prefix or None
-    )
-    found = tail(
-        visit.page.database,
-        PER_PAGE + 1,
-        before=_position(visit.query("before")),
-        filters=filters,
-    )
+    found = _found(visit, chosen, prefix)
     shown = list(reversed(found))[:PER_PAGE]
     asked = {name: value for name, value in {**chosen, SEARCHED: prefix}.items() if value}
     snapshot = visit.page.service.engine.snapshot
@@ -63,13 +61,13 @@ def opened(visit: Visit) -> Response:
     """One request: its attempts along a line, why each was made, and what its prompt lost.
 
     Raises:
-        HTTPException: there is none whose id begins like that, or several.
+        NoRequestError: there is none whose id begins like that, or several.
     """
     page = visit.page
     try:
         record = show(page.database, storable(visit.http.path_params["id"]).removeprefix(PREFIX))
     except RequestError as error:
-        raise HTTPException(404, error.message) from None
+        raise NoRequestError(error.message) from None
     tiers = page.service.engine.snapshot.tiers
     facts = {name: TierFacts(cache=tier.cache, prices=tier.prices) for name, tier in tiers.items()}
     return visit.show(
@@ -81,6 +79,20 @@ def opened(visit: Visit) -> Response:
         said=feedback_on(page.database, [record]).get(record.id, []),
         raw=asdict(record),
     )
+
+
+def _found(visit: Visit, chosen: Mapping[str, str], searched: str) -> list[AuditRecord]:
+    """A page of requests and one more, if there is: by the beginning of an id, else by session."""
+    filters = Filters(**{name: value or None for name, value in chosen.items()})
+    before = _position(visit.query("before"))
+
+    def page(wanted: Filters) -> list[AuditRecord]:
+        return tail(visit.page.database, PER_PAGE + 1, before=before, filters=wanted)
+
+    found = page(replace(filters, id_prefix=searched or None))
+    if found or not searched or filters.session:
+        return found
+    return page(replace(filters, session=searched))
 
 
 def _way(record: AuditRecord) -> list[str]:

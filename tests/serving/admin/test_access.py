@@ -1,4 +1,5 @@
 import time
+from types import SimpleNamespace
 
 import pytest
 from fastapi import Request
@@ -8,19 +9,31 @@ from serving.admin.access import (
     KEY,
     AdminKeyError,
     AdminRefusedError,
+    _proof,
     admin,
     opens,
     session_for,
+    sign_in,
+    sign_out,
 )
+from serving.admin.door import MOST_WRONG, Door, TooManyKeysError
 
 HERE = "127.0.0.1"
 
 
-def request(client=HERE, method="GET", host="localhost:8080", **headers):
+class App:
+    """As much of the application as is looked at."""
+
+    def __init__(self):
+        self.state = SimpleNamespace(door=Door())
+
+
+def request(client=HERE, method="GET", host="localhost:8080", app=None, **headers):
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Request(
         {
             "type": "http",
+            "app": app or App(),
             "method": method,
             "path": "/admin/experiments",
             "query_string": b"",
@@ -65,7 +78,9 @@ def test_without_a_key_a_foreign_name_that_leads_here_is_refused(host):
 
 
 @pytest.mark.parametrize("method", ["PUT", "POST", "DELETE"])
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:3000"])
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "http://localhost:3000", "http://[", ""]
+)
 def test_another_sites_page_may_change_nothing(method, origin, monkeypatch):
     with pytest.raises(AdminRefusedError, match="own page"):
         admin(request(method=method, origin=origin))
@@ -111,12 +126,68 @@ def test_a_session_stands_for_the_key_until_it_ends(key):
 
 def test_a_session_cannot_be_made_longer_nor_outlast_its_key(key, monkeypatch):
     end, _, proof = session_for(key).partition(".")
-    for forged in (f"{int(end) + 1}.{proof}", proof, f"{end}.", "", "nan." + proof, "."):
+    later = f"{int(end.partition('-')[0]) + 1}-{end.partition('-')[2]}"
+    for forged in (
+        f"{later}.{proof}",
+        f"{end}x.{proof}",
+        proof,
+        f"{end}.",
+        "",
+        "nan." + proof,
+        ".",
+    ):
         with pytest.raises(AdminKeyError):
             admin(request(cookie=f"{COOKIE}={forged}"))
     monkeypatch.setenv(KEY, "another")
     with pytest.raises(AdminKeyError):
         admin(request(cookie=f"{COOKIE}={end}.{proof}"))
+
+
+def test_a_session_without_a_name_of_its_own_is_good_until_it_ends(key):
+    app = App()
+    for end, good in ((time.time() + 60, True), (time.time() - 1, False)):
+        named = f"{end:.0f}"
+        cookie = f"{COOKIE}={named}.{_proof(key, named)}"
+        if good:
+            assert admin(request(app=app, cookie=cookie)) == "the admin key"
+        else:
+            with pytest.raises(AdminKeyError):
+                admin(request(app=app, cookie=cookie))
+
+
+def test_a_session_that_was_ended_is_of_no_use_and_others_go_on(key):
+    app = App()
+    one, other = (f"{COOKIE}={sign_in(request(app=app), key, key)}" for _ in range(2))
+    sign_out(request(app=app, cookie=one))
+    with pytest.raises(AdminKeyError):
+        admin(request(app=app, cookie=one))
+    assert admin(request(app=app, cookie=other))
+    sign_out(request(app=app, cookie=f"{COOKIE}=forged"))
+    sign_out(request(app=app))
+
+
+def test_of_many_different_wrong_keys_the_right_one_is_not_looked_at_either(key):
+    app = App()
+    sent = key.encode().decode("latin-1")
+    inside = f"{COOKIE}={sign_in(request(app=app), key, key)}"
+    for i in range(MOST_WRONG):
+        with pytest.raises(AdminKeyError):
+            admin(request(app=app, authorization=f"Bearer wrong {i}"))
+    with pytest.raises(TooManyKeysError) as refused:
+        admin(request(app=app, authorization=f"Bearer {sent}"))
+    assert 0 < refused.value.retry_after <= 60
+    with pytest.raises(TooManyKeysError):
+        sign_in(request(app=app), key, key)
+    assert admin(request("10.0.0.5", app=app, authorization=f"Bearer {sent}"))
+    assert admin(request(app=app, cookie=inside))
+
+
+def test_another_sites_page_can_make_nobody_give_wrong_keys(key):
+    app = App()
+    for i in range(MOST_WRONG):
+        with pytest.raises(AdminRefusedError, match="own page"):
+            sign_in(request(method="POST", app=app, origin="http://evil.example"), key, f"{i}")
+    assert sign_in(request(method="POST", app=app, origin="http://localhost:8080"), key, key)
 
 
 def test_a_session_does_not_contain_the_key(monkeypatch):

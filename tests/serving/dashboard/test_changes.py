@@ -9,8 +9,8 @@ from serving.overrides.store import history, state
 async def operator(visiting, database, tmp_path):
     visitor, service = await visiting(database.url, tmp_path)
 
-    async def send(path, **fields):
-        csrf = await visitor.csrf(path)
+    async def send(path, seen=None, **fields):
+        csrf = await visitor.csrf(seen or path)
         return await visitor.post(path, csrf=csrf, why="to see", **fields)
 
     return send, service
@@ -73,6 +73,16 @@ async def test_a_tier_is_drained_and_let_in_again(operator):
     assert service.engine.snapshot.pinned is None
 
 
+@pytest.mark.parametrize("action", ["stop", "arm_off", "arm_on", "set", "restore"])
+async def test_an_experiment_that_is_not_there_any_more_is_a_404(operator, action):
+    send, service = operator
+    fields = {"action": action, "arm": "cascade", "ramp": "5"}
+    status, body, _ = await send("/experiments/gone", seen="/fleet", **fields)
+    assert status == 404
+    assert "There is no experiment of that name." in body
+    assert history(service.watcher.database) == []
+
+
 @pytest.mark.parametrize(
     ("path", "fields"),
     [
@@ -84,6 +94,8 @@ async def test_a_tier_is_drained_and_let_in_again(operator):
         ("/fleet", {"action": "explode", "tier": "small"}),
         ("/fleet", {"action": "pin", "tier": "small", "minutes": "nan"}),
         ("/fleet", {"action": "pin", "tier": "small", "minutes": "1e300"}),
+        ("/fleet", {"action": "pin", "tier": "small", "minutes": "43201"}),
+        ("/fleet", {"action": "pin", "tier": "small", "minutes": "0"}),
         ("/fleet", {"action": "pin", "tier": "sm\0all"}),
         ("/fleet", {"action": "unpin"}),
     ],

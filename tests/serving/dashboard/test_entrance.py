@@ -1,8 +1,11 @@
 """Who is let in, and whose forms are taken."""
 
+import asyncio
+
 import pytest
 
 from serving.admin.access import COOKIE, KEY
+from serving.admin.door import MOST_WRONG
 from serving.dashboard.routes import HEADERS
 from serving.overrides.store import history
 
@@ -61,12 +64,32 @@ async def test_a_name_is_written_beside_the_changes_that_it_makes(
     assert (made.who, made.why, made.value) == ("마라 Lind", "an outage", {"tier": "large"})
 
 
-async def test_signing_out_ends_the_session(keyed, visitor):
-    await visitor.post("/login", key=SECRET)
+async def test_signing_out_ends_the_session_also_for_who_has_a_copy_of_its_cookie(keyed, visitor):
+    _, _, answer = await visitor.post("/login", key=SECRET)
+    copy = answer.cookies[COOKIE].value
     csrf = await visitor.csrf()
     assert (await visitor.post("/logout", csrf=csrf))[0] == 303
     _, body, _ = await visitor.get("/requests")
     assert 'name="key"' in body
+    visitor.session.cookie_jar.clear()
+    _, body, _ = await visitor.get("/requests", headers={"cookie": f"{COOKIE}={copy}"})
+    assert 'name="key"' in body
+
+
+async def test_many_wrong_keys_are_a_page_that_says_when_to_try_again(keyed, visitor):
+    async with asyncio.TaskGroup() as group:
+        for i in range(MOST_WRONG):
+            group.create_task(visitor.post("/login", key=f"wrong {i}"))
+    status, body, answer = await visitor.post("/login", key=SECRET)
+    assert status == 429
+    assert 0 < int(answer.headers["retry-after"]) <= 60
+    assert "Too many wrong keys" in body
+    assert f"Try again in {answer.headers['retry-after']} seconds." in body
+    url = visitor.page.removesuffix("/dashboard")
+    bearer = {"authorization": f"Bearer {SECRET}"}
+    async with visitor.session.get(f"{url}/admin/overrides", headers=bearer) as answer:
+        assert answer.status == 429
+        assert (await answer.json())["error"]["type"] == "rate_limit_error"
 
 
 async def test_a_form_that_comes_after_the_session_is_over_changes_nothing_and_says_so(

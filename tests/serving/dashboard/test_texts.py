@@ -8,6 +8,7 @@ from string import Formatter
 import pytest
 
 from serving.dashboard.language import LANGUAGES, Texts, catalogue, wanted
+from serving.results.clauses import ENGLISH, clause
 
 TEMPLATES = sorted((files("serving.dashboard") / "templates").iterdir(), key=lambda f: f.name)
 SOURCES = sorted(files("serving.dashboard").rglob("*.py"))
@@ -29,7 +30,7 @@ def test_every_language_has_the_same_texts_with_the_same_values_in_them(language
 
 
 def test_a_korean_text_is_korean():
-    same = {"unknown", "brand", "waterfall.warm.value"}
+    same = {"unknown", "brand", "waterfall.warm.value", "verdict.sentence"}
     latin = [
         key
         for key, text in catalogue("ko").items()
@@ -51,7 +52,7 @@ def test_every_text_that_is_asked_for_is_there_and_every_text_is_asked_for():
     known = catalogue("en").keys()
     assert asked - known == set()
     built = (*begun, *(f"{kind}." for kind in kinds), "unknown")
-    assert {key for key in known - asked if not key.startswith(built)} == set()
+    assert {key for key in known - asked - ENGLISH.keys() if not key.startswith(built)} == set()
 
 
 class Bare(HTMLParser):
@@ -134,3 +135,30 @@ def test_a_word_of_the_log_that_has_no_text_is_shown_as_it_is():
     assert texts.named("outcome", "accepted") == "채택"
     assert texts.named("outcome", "something new") == "something new"
     assert texts.named("outcome", None) == texts("unknown")
+
+
+def test_a_sentence_that_the_commands_say_is_said_in_the_visitors_language():
+    margin = clause("verdict.points", points="2")
+    said = clause(
+        "verdict.sentence",
+        costs=clause("verdict.cost.less", arm="b", percent="31", low="27", high="35"),
+        quality=clause("verdict.quality.unknown"),
+        so=clause("verdict.so.take", margin=margin),
+    )
+    assert Texts("en").told(said) == (
+        "b costs 31 % less [27, 35]; quality not known yet: it costs less and is not more than 2 "
+        "points worse"
+    )
+    assert Texts("ko").told(said) == (
+        "b: 비용 31 % 적음 [27, 35]; 품질을 아직 모름: 비용이 적고, 2포인트보다 더 나쁘지 않음"
+    )
+
+
+def test_several_parts_of_a_sentence_are_a_list():
+    arms = [clause("doubt.share", arm=arm, units="1", share="50 %") for arm in "ab"]
+    said = clause("doubt.shares", p="0.001", arms=arms)
+    assert (
+        Texts("en")
+        .told(said)
+        .endswith("a 1 units for a share of 50 %, b 1 units for a share of 50 %")
+    )

@@ -1,5 +1,7 @@
 """Every view on both databases, with traffic and without."""
 
+import asyncio
+from contextlib import AsyncExitStack
 from html import unescape
 
 import pytest
@@ -8,6 +10,8 @@ from serving.dashboard.visit import VIEWS
 from serving.store.database import engine_for
 from serving.store.queries import show
 
+KOREAN = {"accept-language": "ko"}
+MOST_CONNECTIONS = 15
 PATHS = ["/", *(f"/{view}" for view in VIEWS if view != "overview")]
 
 
@@ -53,6 +57,12 @@ async def test_requests_are_found_by_what_they_are(visiting, traffic, tmp_path):
         _, body, _ = await visitor.get(f"/requests?{query}")
         assert body.count('<th role="rowheader"') == 1
         assert one in body
+    session = next(each.request.session for each in made.results if "-2" in each.request.session)
+    _, body, _ = await visitor.get(f"/requests?id={session}")
+    those = [each for each in made.results if each.request.session == session]
+    assert body.count('<th role="rowheader"') == len(those)
+    _, body, _ = await visitor.get("/requests?id=nothing")
+    assert "No request matches." in body
     _, body, _ = await visitor.get("/requests?status=error&tier=large")
     assert "No request matches." in body
 
@@ -119,9 +129,44 @@ async def test_a_database_that_is_away_is_a_page_that_says_so(visiting, database
     if database.url.startswith("sqlite"):
         return  # it still answers who only reads
     with database.outage():
-        status, body, _ = await visitor.get("/requests")
-        assert status == 503
-        assert 'role="alert"' in body
+        for path in {*PATHS, "/requests/x", "/experiments/auto"} - {"/playground"}:
+            status, body, answer = await visitor.get(path)
+            assert (status, answer.headers["retry-after"]) == (503, "5"), path
+            assert 'role="alert"' in body
+            assert f'<a href="/dashboard{path}">Try again</a>' in body
+    assert (await visitor.get("/requests"))[0] == 200
+
+
+async def test_where_all_connections_are_in_use_a_page_says_so_in_the_visitors_language(
+    visiting, database, tmp_path
+):
+    visitor, service = await visiting(database.url, tmp_path)
+    held = service.watcher.database
+    async with AsyncExitStack() as stack:
+        while held.pool.checkedout() < MOST_CONNECTIONS:
+            connection = await asyncio.to_thread(held.connect)
+            stack.push_async_callback(asyncio.to_thread, connection.close)
+        async with asyncio.TaskGroup() as group:
+            page = group.create_task(visitor.get("/requests?status=ok", headers=KOREAN))
+            admin = group.create_task(visitor.session.get(f"{service.url}/admin/overrides"))
+        status, body, answer = page.result()
+        assert (status, answer.headers["retry-after"]) == (503, "5")
+        assert "5초 뒤에 다시 시도하세요" in body
+        assert "are in use" in body
+        told = admin.result()
+        assert (told.status, told.headers["retry-after"]) == (503, "5")
+        assert (await told.json())["error"]["code"] == "audit_unavailable"
+    assert (await visitor.get("/requests"))[0] == 200
+
+
+async def test_sentences_of_the_log_are_told_in_the_visitors_language(visitor):
+    path = "/told?said=large+failed&said=%3Cb%3E+is+odd"
+    for language, told in (("ko", "large 실패"), ("en", "large failed")):
+        _, _, answer = await visitor.get(path, headers={"accept-language": language})
+        assert await answer.json() == [told, "<b> is odd"]
+    many = "&".join(["said=x"] * 60)
+    _, _, answer = await visitor.get(f"/told?{many}")
+    assert len(await answer.json()) == 50
 
 
 @pytest.mark.parametrize("name", ["page.css", "page.js", "charts.js", "plotly.js"])

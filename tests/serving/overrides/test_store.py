@@ -109,6 +109,13 @@ def test_a_time_that_is_over_is_refused(engine):
         put(engine, value={}, until=time.time() - 1)
 
 
+@pytest.mark.parametrize("until", [time.time() + 31 * 86400, float("inf"), float("nan")])
+def test_a_time_that_is_too_far_away_is_refused(engine, until):
+    with pytest.raises(RequestError, match="until: at most 30 days"):
+        put(engine, value={}, until=until)
+    assert store.latest(engine) == 0
+
+
 def test_of_many_writers_with_one_precondition_one_succeeds(engine):
     wrote, refused = [], []
 

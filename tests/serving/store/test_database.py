@@ -2,13 +2,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, delete, func, insert, select, text
+from sqlalchemy import Engine, create_engine, delete, func, insert, select, text
 from sqlalchemy.exc import IntegrityError
 
 from cascade.audit import record
 from cascade.errors import AuditError, ConfigError
 from serving.store import schema
-from serving.store.database import engine_for, faults_of, parse, shown
+from serving.store.database import RETRY_SECONDS, engine_for, faults_of, parse, shown
 from serving.store.rows import decode, encode
 from serving.store.rows import insert as store
 from serving.store.tables import attempts, requests
@@ -102,6 +102,19 @@ def test_a_database_that_is_down_is_named_with_what_to_do(database: Database) ->
         pytest.raises(AuditError, match=r"Is audit\.url right"),
     ):
         schema.upgrade(database.url)
+
+
+def test_who_finds_all_connections_in_use_is_told_when_to_try_again(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/busy.db"
+    engine = create_engine(url, pool_size=1, max_overflow=0, pool_timeout=0.01)
+    with (
+        engine.connect(),
+        pytest.raises(AuditError, match="are in use") as caught,
+        faults_of(url),
+    ):
+        engine.connect()
+    assert caught.value.retry_after == RETRY_SECONDS
+    engine.dispose()
 
 
 def test_a_database_without_tables_says_how_to_make_them(tmp_path: Path) -> None:
