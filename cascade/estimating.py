@@ -42,8 +42,8 @@ async def _beliefs(run: Run) -> Beliefs:
 
 def _prior(run: Run, flag: str) -> Beliefs:
     """What is believed without an estimate."""
-    beliefs = prior(run.snapshot.tiers, flag)
-    return replace(beliefs, mean={**beliefs.mean, **_stated(run)})
+    beliefs, stated = prior(run.snapshot.tiers, flag), _stated(run)
+    return replace(beliefs, mean={**beliefs.mean, **stated}) if stated else beliefs
 
 
 def _stated(run: Run) -> dict[str, float]:
@@ -57,10 +57,13 @@ async def _in_time(run: Run, estimator: DifficultyEstimator) -> Beliefs:
     Raises:
         EstimatorError: it has none, or not before the time allowed was over.
     """
+    asked = run.request
+    if estimator.asks is not None:
+        asked = run.traces.placed(asked, len(run.attempts))
     limit = asyncio.timeout(run.seconds_left)
     try:
         async with limit:
-            return (await estimator.estimate([run.request]))[0]
+            return (await estimator.estimate([asked]))[0]
     except TimeoutError:
         if not limit.expired():
             raise

@@ -173,6 +173,22 @@ class RoutingPolicy(Protocol):
         ...
 
 
+class Traces(Protocol):
+    """Says where in a trace a call is, before it is made."""
+
+    def placed(self, request: ChatRequest, index: int) -> ChatRequest:
+        """The request as its attempt of an index puts it, with the place of that in `context`."""
+        ...
+
+
+class Untraced(Traces):
+    """Nobody keeps traces: nothing is computed and nothing is sent."""
+
+    def placed(self, request: ChatRequest, index: int) -> ChatRequest:  # noqa: ARG002 - a seam's
+        """The request as it is."""
+        return request
+
+
 class AuditSink(Protocol):
     """Takes every result, answered or not."""
 

@@ -27,6 +27,7 @@ from cascade.errors import (
 )
 from cascade.experiments import Arm
 from cascade.failures import failure, no_answer
+from cascade.protocols import Traces, Untraced
 from cascade.quote import Quote
 from cascade.reading import Prompt, Reading
 from cascade.result import CascadeResult, Delta
@@ -65,6 +66,7 @@ class Run:
         led: quotes of tiers and the most by which each led the others, where a policy says so.
         current: the answer attempt made last.
         live: whether what is released goes to the client at once.
+        traces: says where each call is in a trace.
         committed: whether anything went to the client.
         released: characters that went.
         baseline: see CascadeResult.
@@ -82,6 +84,7 @@ class Run:
     attempts: list[Attempt] = field(default_factory=list)
     plan: Plan = field(default_factory=Plan)
     live: bool = True
+    traces: Traces = field(default_factory=Untraced)
     committed: bool = False
     released: int = 0
     baseline: Cost | None = None
@@ -293,7 +296,7 @@ class Run:
 
     def release_held(self) -> Iterator[Delta]:
         """What was held back of the accepted answer."""
-        if self.plan.accept is None:
+        if self.plan.accept is None or not self.live:
             return
         tier = self.attempts[self.plan.accept].step.tier
         if (call := self._held.get(self.plan.accept)) is not None:
@@ -377,9 +380,8 @@ class Run:
 
     def release(self, tier: str, chunk: Chunk, choices: Sequence[Json]) -> Delta:
         """A piece of the answer goes out; what went to the client cannot be taken back."""
-        if self.live:
-            self.committed = True
-            self.released += characters(choices)
+        self.committed = True
+        self.released += characters(choices)
         model = chunk.model or tier
         return Delta(tier=tier, model=model, choices=presented(self.request, choices))
 

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Mapping
 
 from fastapi import Request
+from starlette.requests import ClientDisconnect
 
 from cascade.errors import MediaTypeError, RequestError, RequestTimeoutError, RequestTooLargeError
 from serving.control import HEADERS, PREFIX
@@ -20,10 +21,13 @@ _OURS = PREFIX.encode()
 _KNOWN = (*HEADERS.values(), f"{PREFIX}tenant")
 _READ = frozenset(
     {
-        *(b"content-encoding", b"content-type", b"idempotency-key", b"traceparent"),
+        *(b"content-encoding", b"content-type", b"idempotency-key"),
         *map(str.encode, _KNOWN),
     }
 )
+
+_STATE = "tracestate"
+_OF_A_TRACE = frozenset({b"traceparent", _STATE.encode()})
 
 _KEYS = frozenset({b"authorization", b"x-api-key"})
 
@@ -45,6 +49,9 @@ _TAKEN = frozenset({"", "application/json", "application/octet-stream"})
 def header_texts(http: Request) -> dict[str, str]:
     """The headers that Cascade reads, by lower-case names; of several with one name the first.
 
+    Those of a trace are W3C's: a state may come in several headers, and what cannot be read of them
+    is no fault of the request.
+
     Raises:
         RequestError: one of them is not UTF-8, or is for Cascade and not known.
     """
@@ -53,6 +60,13 @@ def header_texts(http: Request) -> dict[str, str]:
         if raw in _READ:
             name = raw.decode("latin-1")
             texts.setdefault(name, _text(name, value))
+        elif raw in _OF_A_TRACE:
+            name, told = raw.decode("latin-1"), value.decode("latin-1")
+            before = texts.get(name)
+            if before is None:
+                texts[name] = told
+            elif name == _STATE:
+                texts[name] = f"{before},{told}"
         elif raw.startswith(_OURS) and raw not in _ANSWERS:
             name = raw.decode("latin-1")
             raise RequestError(
@@ -93,12 +107,17 @@ async def body_of(
     pieces, size = [], 0
     try:
         async with asyncio.timeout(silence_seconds) as patience:
-            async for piece in http.stream():
-                patience.reschedule(clock() + silence_seconds)
-                size += len(piece)
+            more = True
+            while more:
+                message = await http.receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientDisconnect
+                if more := message.get("more_body", False):
+                    patience.reschedule(clock() + silence_seconds)
+                pieces.append(message.get("body", b""))
+                size += len(pieces[-1])
                 if size > limit:
                     raise RequestTooLargeError(f"the body is larger than {limit} bytes")
-                pieces.append(piece)
     except TimeoutError:
         raise RequestTimeoutError(
             f"the body stopped after {size} bytes and nothing came for {silence_seconds:g} s; "

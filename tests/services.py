@@ -93,11 +93,11 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    snapshot: Snapshot, *, max_body_bytes: int = 1_000_000, log=None, **parts: Any
+    snapshot: Snapshot, *, max_body_bytes: int = 1_000_000, log=None, traces=None, **parts: Any
 ) -> AsyncIterator[Running]:
     log, servers = log or MemoryLog(), NoServers()
     service = Service(
-        engine=CascadeEngine(snapshot, log),
+        engine=CascadeEngine(snapshot, log, traces=traces),
         sink=log,
         servers=servers,
         max_body_bytes=max_body_bytes,

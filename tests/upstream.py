@@ -23,6 +23,7 @@ class Upstream:
     headers: dict[str, str] = field(default_factory=dict)
     bodies: list[dict[str, Any]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
+    sent: list[dict[str, str]] = field(default_factory=list)
     drops_reused: bool = False
     left: asyncio.Event = field(default_factory=asyncio.Event)
     connections: set[tuple[str, int]] = field(default_factory=set)
@@ -34,6 +35,7 @@ class Upstream:
             http.transport.abort()
         self.bodies.append(orjson.loads(await http.read()))
         self.paths.append(http.path)
+        self.sent.append(dict(http.headers))
         self.authorization = http.headers.get("Authorization")
         self.connections.add(http.transport.get_extra_info("peername"))
         response = web.StreamResponse(status=self.status, headers=self.headers)

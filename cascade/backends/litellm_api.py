@@ -143,6 +143,10 @@ class LitellmBackend(Backend):
             arguments["tools"] = deepcopy(list(request.tools))
         if not whole:
             arguments["stream_options"] = {"include_usage": True}
+        if self._address["api_base"] and request.context:
+            # A server of one's own choosing, not a provider, whom a trace is none of its business.
+            own = self._extra.get("extra_headers") or {}
+            arguments["extra_headers"] = {**own, **request.context}
         if rest:
             arguments["extra_body"] = {**(self._extra.get("extra_body") or {}), **rest}
         return arguments

@@ -17,7 +17,7 @@ from cascade.experiments import Arm
 from cascade.failures import failure
 from cascade.forecast import Forecast
 from cascade.policies.fixed import FixedPolicy
-from cascade.protocols import AuditSink, Judge
+from cascade.protocols import AuditSink, Judge, Traces, Untraced
 from cascade.result import CascadeResult
 from cascade.snapshot import Snapshot
 from cascade.types import Attempt, ChatRequest, Completion, Kind, Outcome, Step
@@ -38,6 +38,7 @@ class Asking:
         judges: who look at each answer, by name.
         asks: by judge, the tiers that it asks.
         idle: lets calls begin when they are in nobody's way.
+        traces: says where each call is in a trace.
         ruled_out: tells the tiers that the request must not go to now.
         calls: made so far; their indices go on from those of the request.
     """
@@ -49,6 +50,7 @@ class Asking:
     judges: Mapping[str, Judge]
     asks: Mapping[str, Collection[str]]
     idle: Idle
+    traces: Traces = field(default_factory=Untraced)
     ruled_out: Callable[[], Collection[str]] = tuple
     calls: list[Attempt] = field(default_factory=list)
 
@@ -63,6 +65,7 @@ class Asking:
             caught,
             forecast=self.forecast,
             baseline=Baseline(self.snapshot.tiers, max_blocks=1),
+            traces=_From(self._index, self.traces),
         )
         try:
             async with self.idle.asking(tier):
@@ -87,7 +90,8 @@ class Asking:
         try:
             async with self.idle.judging(self._asked_by(name, tier)):
                 since, began = self._seconds, time.perf_counter()
-                verdict = await strictest_verdict(self.result.request, judge, answer)
+                asked = self.traces.placed(self.result.request, self._index)
+                verdict = await strictest_verdict(asked, judge, answer)
             known = {"verdict": verdict, "cost": verdict.cost}
         except JudgeError as error:
             known = {"outcome": Outcome.JUDGE_ERROR, "error": failure(error), "cost": error.cost}
@@ -124,7 +128,7 @@ class Asking:
         self.calls.append(
             replace(
                 attempt,
-                index=len(self.result.attempts) + len(self.calls),
+                index=self._index,
                 kind=Kind.SHADOW,
                 reason=reason,
                 outcome=own,
@@ -134,9 +138,31 @@ class Asking:
         )
 
     @property
+    def _index(self) -> int:
+        """Of the call that is made next."""
+        return len(self.result.attempts) + len(self.calls)
+
+    @property
     def _seconds(self) -> float:
         """Since the request began."""
         return time.time() - self.result.started_at
+
+
+class _From(Traces):
+    """The places of calls whose indices do not begin at 0.
+
+    Args:
+        first: the first of their indices.
+        inner: says where they are.
+    """
+
+    def __init__(self, first: int, inner: Traces) -> None:
+        self._first = first
+        self._inner = inner
+
+    def placed(self, request: ChatRequest, index: int) -> ChatRequest:
+        """The request as its attempt of an index puts it."""
+        return self._inner.placed(request, self._first + index)
 
 
 class _Caught(AuditSink):

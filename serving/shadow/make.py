@@ -11,7 +11,7 @@ from serving import config as cfg
 from serving.shadow.budget import DayBudget, spent_on_shadows
 from serving.shadow.check import tiers_asked, tiers_of
 from serving.shadow.idle import Idle
-from serving.shadow.shadows import LateSink, Shadows, Told
+from serving.shadow.shadows import LateSink, Shadows, Told, Tracer
 
 
 def shadows_of(
@@ -25,6 +25,7 @@ def shadows_of(
     inner: AuditSink,
     log: LateSink,
     told: Told | None = None,
+    tracer: Tracer | None = None,
 ) -> Shadows:
     """What shadows requests as the configuration says.
 
@@ -38,6 +39,7 @@ def shadows_of(
         inner: takes every result.
         log: takes the shadow calls.
         told: is told how it goes.
+        tracer: keeps traces of the calls.
     """
     waiting = {"launched": launched, "all": forecast.tiers, "none": ()}[entry.idle]
     return Shadows(
@@ -51,4 +53,5 @@ def shadows_of(
         inner=inner,
         log=log,
         told=told,
+        tracer=tracer,
     )

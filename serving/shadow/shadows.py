@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from cascade.forecast import Forecast
-from cascade.protocols import AuditSink
+from cascade.protocols import AuditSink, Traces, Untraced
 from cascade.result import CascadeResult
 from cascade.snapshot import Snapshot
-from cascade.types import Attempt
+from cascade.types import Attempt, ChatRequest
 from serving.config import Shadow
 from serving.shadow.asking import Asking
 from serving.shadow.budget import DayBudget
@@ -51,6 +51,27 @@ class Told(Protocol):
         ...
 
 
+class Tracer(Protocol):
+    """Keeps traces of what is done for a request after its answer."""
+
+    def aside(self, request: ChatRequest) -> Traces:
+        """Says where each of the calls is in a trace."""
+        ...
+
+    def note_aside(self, result: CascadeResult, calls: Sequence[Attempt]) -> None:
+        """These calls were made for the request of a result."""
+        ...
+
+
+class _NoTracer:
+    def aside(self, request: ChatRequest) -> Traces:  # noqa: ARG002 - a seam's
+        """Nowhere."""
+        return Untraced()
+
+    def note_aside(self, result: CascadeResult, calls: Sequence[Attempt]) -> None:
+        """Nobody keeps any."""
+
+
 class _Nobody:
     def note_shadows(self, calls: Sequence[Attempt]) -> None:
         """Nobody is told."""
@@ -75,6 +96,7 @@ class Shadows(AuditSink):
         inner: takes every result.
         log: takes the shadow calls.
         told: is told how it goes.
+        tracer: keeps traces of the calls.
         drain_seconds: for which it goes on when the service stops.
 
     Attributes:
@@ -94,6 +116,7 @@ class Shadows(AuditSink):
         inner: AuditSink,
         log: LateSink,
         told: Told | None = None,
+        tracer: Tracer | None = None,
         drain_seconds: float = DRAIN_SECONDS,
     ) -> None:
         self.dropped: Counter[str] = Counter()
@@ -107,6 +130,7 @@ class Shadows(AuditSink):
         self._inner = inner
         self._log = log
         self._told = told or _Nobody()
+        self._tracer = tracer or _NoTracer()
         self._drain_seconds = drain_seconds
         self._unsent: dict[str, CascadeResult] = {}
         self._queue: asyncio.Queue[CascadeResult] = asyncio.Queue(settings.waiting)
@@ -179,6 +203,7 @@ class Shadows(AuditSink):
             propensity=self._settings.share,
             snapshot=snapshot,
             forecast=self._forecast,
+            traces=self._tracer.aside(result.request),
             judges={name: snapshot.judges[name] for name in self._settings.judges},
             ruled_out=ruled_out,
             idle=self._idle,
@@ -192,14 +217,14 @@ class Shadows(AuditSink):
         except BusyError:
             self._drop(BUSY)
         finally:
-            self._book(result.request.id, asking.calls)
+            self._book(result, asking.calls)
 
     def _drop(self, reason: str, count: int = 1) -> None:
         for _ in range(count):
             self.dropped[reason] += 1
             self._told.dropped_shadow(reason)
 
-    def _book(self, request_id: str, calls: Sequence[Attempt]) -> None:
+    def _book(self, result: CascadeResult, calls: Sequence[Attempt]) -> None:
         if not calls:
             return
         for call in calls:
@@ -207,5 +232,6 @@ class Shadows(AuditSink):
                 self._budget.spend(call.cost.total)
             elif call.quote is not None and call.quote.dollars is not None:
                 self._budget.spend(call.quote.dollars)
-        self._log.add(Late(request_id=request_id, attempts=calls, at=time.time()))
+        self._log.add(Late(request_id=result.request.id, attempts=calls, at=time.time()))
         self._told.note_shadows(calls)
+        self._tracer.note_aside(result, calls)

@@ -16,8 +16,10 @@ from cascade.types import Attempt, Kind, Outcome, Usage
 Value = str | bool | int | float | Sequence[str]
 
 _FAILED = {"error", "cancelled"}
-_FAULTS = frozenset({Outcome.BACKEND_ERROR, Outcome.JUDGE_ERROR, Outcome.INVALID})
-_ASKS = frozenset({Kind.ANSWER, Kind.SAMPLE, Kind.SHADOW, Kind.PREWARM})
+_FAULTS = frozenset(
+    {Outcome.BACKEND_ERROR, Outcome.JUDGE_ERROR, Outcome.ESTIMATE_ERROR, Outcome.INVALID}
+)
+_ASKS = frozenset({Kind.ANSWER, Kind.SAMPLE, Kind.SHADOW, Kind.PREWARM, Kind.ESTIMATE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,20 +82,45 @@ def of_request(result: CascadeResult) -> Spanned:
     )
 
 
-def of_attempts(result: CascadeResult, providers: Mapping[str, str]) -> Iterator[Spanned]:
+def of_shadows(result: CascadeResult, calls: Sequence[Attempt]) -> Spanned:
+    """The span that all calls are within which were made for a request after its answer."""
+    request = result.request
+    began = min(call.started for call in calls)
+    return Spanned(
+        name=f"shadow {request.model}",
+        began=result.started_at + began,
+        seconds=max(call.started + call.seconds for call in calls) - began,
+        attributes=_known(
+            {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.provider.name": "cascade",
+                "gen_ai.request.model": request.model,
+                "gen_ai.conversation.id": request.session or None,
+                "cascade.request_id": request.id,
+                "cascade.tenant": request.tenant,
+                "cascade.config_version": result.config_version,
+            }
+        ),
+    )
+
+
+def of_attempts(
+    result: CascadeResult, attempts: Sequence[Attempt], providers: Mapping[str, str]
+) -> Iterator[Spanned]:
     """One span for each call that was made, judges' work included.
 
     Args:
         result: of the request.
+        attempts: its own, or those that were made after its answer.
         providers: who serves each tier, in the words of the conventions.
     """
-    for attempt in result.attempts:
-        judges = attempt.kind is Kind.JUDGE
+    for attempt in attempts:
+        judges = _judges(attempt)
         yield Spanned(
             name=_name(attempt),
             began=result.started_at + attempt.started,
             seconds=attempt.seconds,
-            remote=attempt.kind in _ASKS,
+            remote=attempt.kind in _ASKS and not judges,
             fault=_fault(attempt),
             first_token_seconds=attempt.first_token_seconds,
             attributes=_known(
@@ -104,14 +131,21 @@ def of_attempts(result: CascadeResult, providers: Mapping[str, str]) -> Iterator
                     "cascade.tier": attempt.step.tier,
                     "cascade.reason": attempt.reason,
                     "cascade.cost_usd": _dollars(attempt.cost.total if attempt.cost else None),
+                    "cascade.propensity": attempt.propensity,
                     **(_evaluation(attempt) if judges else _call(attempt, providers)),
                 }
             ),
         )
 
 
+def _judges(attempt: Attempt) -> bool:
+    """Whether it looks at an answer; after the request's own, the call for one has no judge."""
+    shadow = attempt.kind is Kind.SHADOW and attempt.step.judge is not None
+    return attempt.kind is Kind.JUDGE or shadow
+
+
 def _name(attempt: Attempt) -> str:
-    if attempt.kind is Kind.JUDGE:
+    if _judges(attempt):
         return f"evaluate {attempt.step.judge}"
     answer = attempt.completion
     return f"chat {answer.model if answer and answer.model else attempt.step.tier}"
@@ -141,7 +175,6 @@ def _call(attempt: Attempt, providers: Mapping[str, str]) -> dict[str, Value | N
         "cascade.quoted_usd": _dollars(quote.dollars if quote else None),
         "cascade.cold_premium_usd": _dollars(attempt.cold_premium),
         "cascade.warm_tokens": quote.warm_tokens if quote else None,
-        "cascade.propensity": attempt.propensity,
     }
 
 

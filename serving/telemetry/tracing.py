@@ -6,7 +6,8 @@ request waits for them and a collector that is down costs spans and no answers.
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 
 from opentelemetry.context import Context
@@ -14,14 +15,25 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
-from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
-from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+from opentelemetry.trace import (
+    Link,
+    NonRecordingSpan,
+    Span,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    Tracer,
+    set_span_in_context,
+)
 
-from cascade.protocols import AuditSink
+from cascade.protocols import AuditSink, Traces
 from cascade.result import CascadeResult
+from cascade.types import Attempt, ChatRequest
 from serving.service import Background
-from serving.telemetry.spans import Spanned, of_attempts, of_request
+from serving.telemetry.places import Place, Places, Told
+from serving.telemetry.spans import Spanned, of_attempts, of_request, of_shadows
 
 _NANO = 1_000_000_000
 _FIRST_TOKEN = "gen_ai.first_chunk"  # noqa: S105 - the name of an event
@@ -38,6 +50,9 @@ class Tracing(Background):
         service: the name they are told under.
         sample: share of the requests whose spans are sent; a client that sends the context of a
             trace has decided for its own.
+
+    Attributes:
+        places: says where each call is in its trace.
     """
 
     def __init__(
@@ -48,16 +63,18 @@ class Tracing(Background):
         service: str = "cascade",
         sample: float = 1.0,
     ) -> None:
+        self.places = Places(sample)
         self._providers = providers
+        self._next = Told()
         release = version("cascade-router")
         self._provider = TracerProvider(
-            sampler=ParentBased(TraceIdRatioBased(sample)),
+            sampler=ALWAYS_ON,  # whether there are any is known before they are made
+            id_generator=self._next,
             resource=Resource.create({SERVICE_NAME: service, SERVICE_VERSION: release}),
             shutdown_on_exit=False,
         )
         self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer: Tracer = self._provider.get_tracer("cascade", release)
-        self._parents = TraceContextTextMapPropagator()
 
     def before(self, sink: AuditSink) -> AuditSink:
         """The sink, with the spans of every result made on its way there."""
@@ -72,22 +89,55 @@ class Tracing(Background):
 
     def note(self, result: CascadeResult) -> None:
         """Make the spans of a result."""
-        carried = {"traceparent": result.request.trace} if result.request.trace else {}
-        parent = self._parents.extract(carried, context=Context())
-        whole = of_request(result)
-        root = self._begun(whole, parent, SpanKind.SERVER)
-        if root.is_recording():
-            within = set_span_in_context(root, parent)
-            for each in of_attempts(result, self._providers):
-                kind = SpanKind.CLIENT if each.remote else SpanKind.INTERNAL
-                _ended(self._begun(each, within, kind), each)
+        place = self.places.of(result.request)
+        if place.sampled:
+            with self._within(place, of_request(result), SpanKind.SERVER):
+                self._make(place, result, result.attempts)
+
+    def aside(self, request: ChatRequest) -> Traces:
+        """Says where each call is that is made for a request after its answer."""
+        return self.places.of(request).aside()
+
+    def note_aside(self, result: CascadeResult, calls: Sequence[Attempt]) -> None:
+        """Make the spans of calls that were made for a request after its answer."""
+        place = self.places.of(result.request)
+        if place.sampled:
+            own, links = place.aside(), [Link(place.root)]
+            with self._within(own, of_shadows(result, calls), SpanKind.INTERNAL, links):
+                self._make(own, result, calls)
+
+    @contextmanager
+    def _within(
+        self, place: Place, whole: Spanned, kind: SpanKind, links: Sequence[Link] = ()
+    ) -> Iterator[None]:
+        """Begin the span that others are within, and end it after those."""
+        root = self._begun(whole, place.root, place.parent, kind, links)
+        yield
         _ended(root, whole)
 
-    def _begun(self, what: Spanned, parent: Context, kind: SpanKind) -> Span:
+    def _make(self, place: Place, result: CascadeResult, calls: Sequence[Attempt]) -> None:
+        """A span of every call."""
+        for attempt, each in zip(calls, of_attempts(result, calls, self._providers), strict=True):
+            kind = SpanKind.CLIENT if each.remote else SpanKind.INTERNAL
+            _ended(self._begun(each, place.call(attempt.index), place.root, kind), each)
+
+    def _begun(
+        self,
+        what: Spanned,
+        own: SpanContext,
+        parent: SpanContext | None,
+        kind: SpanKind,
+        links: Sequence[Link] = (),
+    ) -> Span:
+        self._next.context = own
+        within = Context()
+        if parent is not None:
+            within = set_span_in_context(NonRecordingSpan(parent), within)
         return self._tracer.start_span(
             what.name,
-            context=parent,
+            context=within,
             kind=kind,
+            links=links,
             attributes=dict(what.attributes),
             start_time=_nanoseconds(what.began),
         )

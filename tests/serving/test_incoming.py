@@ -80,6 +80,19 @@ def test_of_several_headers_with_one_name_the_first_counts():
     }
 
 
+def test_of_a_trace_several_headers_are_one_and_nothing_unreadable_is_an_error():
+    raw = [
+        (b"traceparent", b"\xe9"),
+        (b"tracestate", b"a=1,b=\xe9"),
+        (b"traceparent", b"00-second"),
+        (b"tracestate", b"c=3"),
+    ]
+    assert header_texts(Request({"type": "http", "headers": raw})) == {
+        "traceparent": "\xe9",
+        "tracestate": "a=1,b=\xe9,c=3",
+    }
+
+
 async def test_a_body_that_stops_coming_in_is_a_408_that_says_how_much_came():
     pieces = [{"type": "http.request", "body": b"{", "more_body": True}]
 

@@ -5,7 +5,7 @@ import pytest
 from cascade.errors import (
     BackendRefusedError,
 )
-from cascade.types import Usage
+from cascade.types import ChatRequest, Usage
 from tests import anthropic
 from tests.litellm_service import (  # noqa: F401  # fixtures among them
     ADD,
@@ -210,3 +210,21 @@ async def test_usage_that_is_not_reported_is_unknown_not_guessed(upstream, ask):
 async def test_a_model_may_repeat_itself(upstream, ask):
     said(upstream, *["again "] * 150)
     assert (await drain(ask()))[-1].completion.text == "again " * 150
+
+
+async def test_where_a_call_is_in_a_trace_is_told_to_a_server_of_ones_own(upstream, make):
+    said(upstream, "a")
+    context = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+    asked = ChatRequest(id="r", messages=HELLO, context=context)
+    backend = make(extra={"extra_headers": {"x-mine": "1"}})
+    await drain(backend.stream(asked))
+    assert upstream.sent[0]["traceparent"] == context["traceparent"]
+    assert upstream.sent[0]["x-mine"] == "1"
+
+
+async def test_and_not_to_a_provider_at_its_own_address(make):
+    context = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+    asked = ChatRequest(id="r", messages=HELLO, context=context)
+    assert make()._arguments(asked, whole=False)["extra_headers"] == context  # noqa: SLF001
+    away = make(url=None)._arguments(asked, whole=False)  # noqa: SLF001 - no call leaves the machine
+    assert "extra_headers" not in away

@@ -1,5 +1,6 @@
 """Spans on their way to a collector, over a real connection."""
 
+import asyncio
 import gzip
 import json
 import logging
@@ -22,6 +23,7 @@ from tests.engines import FixedJudge, MemorySink
 from tests.services import MemoryLog, running, snapshot
 from tests.serving.telemetry.test_tracing import PARENT
 from tests.serving.test_config import GOOD
+from tests.upstream import DONE, Upstream, serving, words
 
 
 @contextmanager
@@ -121,18 +123,31 @@ class Told(MemoryLog):
         self._traces.note(result)
 
 
-def test_the_command_tells_the_collector_that_is_configured_and_goes_on_with_a_clients_trace(
-    tmp_path,
-):
+async def test_the_command_tells_the_collector_and_the_model_server_of_a_clients_trace(tmp_path):
+    upstream = Upstream(pieces=[*words("four"), DONE])
+    async with serving(upstream):
+        spans, identity = await asyncio.to_thread(_told_of_one_request, tmp_path, upstream.url)
+    call, whole = spans
+    trace, span = (int(part, 16) for part in upstream.sent[0]["traceparent"].split("-")[1:3])
+    assert {int(span.trace_id.hex(), 16) for span in spans} == {trace}
+    assert f"{trace:032x}" == PARENT.split("-")[1]
+    assert int(call.span_id.hex(), 16) == span
+    assert call.parent_span_id == whole.span_id
+    assert identity in [each.value.string_value for each in whole.attributes]
+
+
+def _told_of_one_request(tmp_path, upstream):
+    far = f"  far: {{backend: openai_http, url: {upstream}, model: m}}"
     with collector() as (url, got):
         path = tmp_path / "cascade.yaml"
-        path.write_text(f"server: {{tracing: {{endpoint: {url}/v1/traces}}}}\n{GOOD}")
+        tiers = GOOD.replace("tiers:\n", f"tiers:\n{far}\n", 1)
+        path.write_text(f"server: {{tracing: {{endpoint: {url}/v1/traces}}}}\n{tiers}")
         service = CascadeProcess(path, CASCADE_HOME=str(tmp_path / "home"))
         service.start()
         try:
             asked = urllib.request.Request(
                 f"{service.url}/v1/chat/completions",
-                data=json.dumps({"model": "always-large", "messages": ASK}).encode(),
+                data=json.dumps({"model": "far", "messages": ASK}).encode(),
                 headers={"content-type": "application/json", "traceparent": PARENT},
             )
             with urllib.request.urlopen(asked, timeout=60) as answer:
@@ -142,10 +157,7 @@ def test_the_command_tells_the_collector_that_is_configured_and_goes_on_with_a_c
     scopes = [
         scope for _, _, sent in got for each in sent.resource_spans for scope in each.scope_spans
     ]
-    spans = [span for scope in scopes for span in scope.spans]
-    assert {span.trace_id.hex() for span in spans} == {PARENT.split("-")[1]}
-    told = [each.value.string_value for span in spans for each in span.attributes]
-    assert identity in told
+    return [span for scope in scopes for span in scope.spans], identity
 
 
 def test_a_key_that_is_not_in_the_environment_is_named_with_its_line(tmp_path, monkeypatch):
