@@ -1,6 +1,7 @@
 """How long it takes to have a prompt's tokens, and to make its chain and its fingerprint of them.
 
     python -m benchmarks.prefix [--write] [--without-model]
+    python -m benchmarks.prefix --image
 
 The prompts are conversations about our own documents. Their tokens are told by the embedded small
 model's server, which is fetched and started; the longest has made-up ones. With --write the tables
@@ -11,6 +12,7 @@ machine for itself. The garbage collector is off while a call is timed.
 
 import argparse
 import asyncio
+import base64
 import gc
 import random
 import statistics
@@ -27,6 +29,7 @@ from typing import Any, Final
 from cascade.backends.openai_http import OpenAIHttpBackend
 from cascade.prefix import Chained, Fingerprints, chain_of_ids, chain_of_text, rendering
 from cascade.protocols import Tokenizer
+from cascade.reading import Reader
 from cascade.types import ChatRequest
 from serving.models.catalogue import lookup
 from serving.models.fetch import ensure
@@ -44,6 +47,7 @@ ASKED: Final = (1_000, 8_000)
 ROUNDS: Final = 100
 BYTES_PER_TOKEN: Final = 4
 ANSWER_TOKENS: Final = 300
+IMAGE_BYTES: Final = 5_000_000
 
 KOREAN: Final = (
     "이 안내서는 대화를 어떤 모델에 보낼지 정하는 방법을 설명합니다. 작은 모델이 먼저 대답하고, "
@@ -73,7 +77,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--write", action="store_true", help="put the tables into the page")
     parser.add_argument("--without-model", action="store_true", help="start no server")
+    parser.add_argument("--image", action="store_true", help="say what an image holds up, no more")
     arguments = parser.parse_args()
+    if arguments.image:
+        print(asyncio.run(image()))  # noqa: T201
+        return
     lines = list(own_work())
     if not arguments.without_model:
         lines += ["", *asyncio.run(told())]
@@ -151,6 +159,28 @@ async def told() -> list[str]:
                 raise SystemExit(f"the server did not count {name} in time")
             lines.append(f"| {name} | {size:,} | {tokens:,} | {tokens / size:.3f} |")
     return lines
+
+
+async def image() -> str:
+    """What reading a large image takes, and for how long it keeps others from their turn."""
+    data = base64.b64encode(random.Random(0).randbytes(IMAGE_BYTES)).decode()  # noqa: S311
+    part = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
+    request = asked({"role": "user", "content": [part]})
+    reader, took, held = Reader(), [], []
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        reading = asyncio.create_task(reader.read(request, [], counted=()))
+        longest = 0.0
+        while not reading.done():
+            turn = time.perf_counter()
+            await asyncio.sleep(0)
+            longest = max(longest, time.perf_counter() - turn)
+        took.append(time.perf_counter() - began)
+        held.append(longest)
+    return (
+        f"an image of {IMAGE_BYTES:,} bytes: {shown(took)} ms, median / p99 of {ROUNDS}; "
+        f"others wait {shown(held)} ms at most"
+    )
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ import json
 import struct
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Protocol
 
@@ -32,11 +32,17 @@ class Prompts(Protocol):
 
     Attributes:
         form: none, hash, redacted or full.
+        hash_key: goes into every hash of a prompt; empty without one.
     """
 
     @property
     def form(self) -> str:
         """In which form."""
+        ...
+
+    @property
+    def hash_key(self) -> bytes:
+        """A secret, without which nobody can try whether a hash is of a text."""
         ...
 
     def texts(self, result: CascadeResult) -> tuple[str | None, str | None]:
@@ -49,6 +55,7 @@ class Unkept:
     """No text is kept; with the form `none`, no hash of it either."""
 
     form: str = "hash"
+    hash_key: bytes = field(default=b"", repr=False)
 
     def texts(self, result: CascadeResult) -> tuple[None, None]:
         """Neither."""
@@ -222,10 +229,15 @@ def late(request_id: str, attempts: Sequence[Attempt]) -> list[AttemptRecord]:
     return [_attempt(request_id, attempt) for attempt in attempts]
 
 
-def prompt_hash(request: ChatRequest) -> str:
-    """128-bit hash of messages and tools: equal prompts are found, none can be read."""
+def prompt_hash(request: ChatRequest, key: bytes = b"") -> str:
+    """128-bit hash of messages and tools: equal prompts are found, none can be read.
+
+    Args:
+        request: whose prompt it is.
+        key: a secret of up to 64 bytes, without which nobody can try a text.
+    """
     text = json.dumps([request.messages, request.tools], sort_keys=True, separators=(",", ":"))
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(text.encode(), key=key, digest_size=16).hexdigest()
 
 
 def key_hash(key: str) -> str | None:
@@ -251,7 +263,7 @@ def _prompt(result: CascadeResult, prompts: Prompts) -> dict[str, Any]:
     request, hashed = result.request, prompts.form != "none"
     prompt_text, answer_text = prompts.texts(result)
     return {
-        "prompt_hash": prompt_hash(request) if hashed else "",
+        "prompt_hash": prompt_hash(request, prompts.hash_key) if hashed else "",
         "prompt_messages": len(request.messages),
         "prompt_form": prompts.form,
         "prompt_text": prompt_text,

@@ -23,7 +23,7 @@ class CacheCard:
         slots: prompts that are kept at the same time, of kind "slots".
         ttl_seconds: how long after its last use a prefix is kept, of kind "ttl".
         minimum_tokens: shorter prompts are not cached.
-        marked: only what a request marks (cache_control) is cached.
+        marked: only what its client marks of a request (cache_control) is cached.
     """
 
     kind: CacheKind

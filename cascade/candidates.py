@@ -60,7 +60,8 @@ class Candidates:
         for name, times in Counter(step.tier for step in self.steps).items():
             if name not in self.quotes or times <= asked[name]:
                 continue
-            if why := _excess(budget, self.quotes[name], spent, elapsed):
+            judged = all(step.judge for step in self.steps if step.tier == name)
+            if why := _excess(budget, self.quotes[name], spent, elapsed, judged=judged):
                 self.over_budget = True
                 self.leave_out(name, why)
 
@@ -78,9 +79,17 @@ class Candidates:
         return "; ".join(f"{name} {self.unfit[name]}" for name in wanted if name in names)
 
 
-def _excess(budget: Budget, quote: Quote, spent: Cost | None, elapsed: float) -> str | None:
-    """Why a call does not fit into what is left of the budget; None when it does."""
-    if budget.dollars is not None and (why := _dearer(budget.dollars, quote.dollars, spent)):
+def _excess(
+    budget: Budget, quote: Quote, spent: Cost | None, elapsed: float, *, judged: bool
+) -> str | None:
+    """Why a call does not fit into what is left of the budget; None when it does.
+
+    Where its answer is judged in any case, what that is expected to cost is a part of it.
+    """
+    expected = quote.dollars
+    if expected is not None and judged:
+        expected += quote.judge_dollars
+    if budget.dollars is not None and (why := _dearer(budget.dollars, expected, spent)):
         return why
     return None if budget.seconds is None else _slower(budget.seconds, quote.seconds, elapsed)
 

@@ -21,7 +21,7 @@ from cascade.errors import (
 from cascade.estimating import estimate
 from cascade.experiments import Arm
 from cascade.forecast import Forecast
-from cascade.protocols import AuditSink, Judge
+from cascade.protocols import AuditSink, Judge, Traces, Untraced
 from cascade.result import AttemptFinished, AttemptStarted, CascadeResult, Delta, Event, Finished
 from cascade.run import Run
 from cascade.sessions import SessionHistory
@@ -43,6 +43,7 @@ class CascadeEngine:
         forecast: what was learned of the tiers and of the traffic; nothing yet without one.
         baseline: what the dearest tier would have warm; nothing yet without one.
         sessions: how much each session had to go up lately; nothing yet without one.
+        traces: says where each call is in a trace; without one no call carries that.
     """
 
     def __init__(
@@ -53,12 +54,14 @@ class CascadeEngine:
         forecast: Forecast | None = None,
         baseline: Baseline | None = None,
         sessions: SessionHistory | None = None,
+        traces: Traces | None = None,
     ) -> None:
         self.snapshot = snapshot
         self.forecast = forecast or Forecast(snapshot.tiers)
         self.baseline = baseline or Baseline(snapshot.tiers)
         self.sessions = sessions or SessionHistory()
         self._sink = sink
+        self._traces = traces or Untraced()
 
     async def run(
         self, request: ChatRequest, arm: Arm, *, snapshot: Snapshot | None = None
@@ -85,11 +88,18 @@ class CascadeEngine:
             request: what to answer.
             arm: by which policy.
             live: what is released goes to the client at once and cannot be taken back. Otherwise
-                nothing is sent before the end, and until then any tier may still take over.
+                nothing is released: the result has the answer, and until then any tier may still
+                take over.
             snapshot: the one that the arm is of; the engine's when it begins without one.
         """
         request = self.forecast.recall(self.sessions.recall(request))
-        run = Run(request=request, arm=arm, snapshot=snapshot or self.snapshot, live=live)
+        run = Run(
+            request=request,
+            arm=arm,
+            snapshot=snapshot or self.snapshot,
+            live=live,
+            traces=self._traces,
+        )
         try:
             run.prior = run.beliefs = await estimate(run)
             await self._survey(run)
@@ -103,7 +113,8 @@ class CascadeEngine:
             raise
         result = run.result()
         self._sink.write(result)
-        self.sessions.learn(request, result.attempts)
+        if not request.prewarm:  # it is no turn of anybody's
+            self.sessions.learn(request, result.attempts)
         self._over(run)
         yield Finished(result=result)
 
@@ -173,7 +184,7 @@ class CascadeEngine:
         look = self._look(run, step)
         call.watched = look is not None
         yield AttemptStarted(attempt=run.current)
-        request = run.request
+        request = run.traces.placed(run.request, run.current.index)
         for needy in (judge, look and look.judge):
             request = request.asking(needy.needs) if needy else request
         call.asked = True
@@ -214,7 +225,7 @@ class CascadeEngine:
                     pieces = call.take(chunk)
                     if waiting and call.first_token_seconds is not None:
                         self.forecast.began(run.request, run.prompt, chunk.replica)
-                    for choices in pieces:
+                    for choices in pieces if run.live else ():
                         yield run.release(tier, chunk, choices)
                     if look is not None and (said := await _said(look, chunk)) is not None:
                         for delta in run.looked(look, said):
@@ -226,20 +237,22 @@ class CascadeEngine:
     @staticmethod
     async def _judge(run: Run, judge: Judge, completion: Completion) -> None:
         run.judging()
+        asked = run.traces.placed(run.request, len(run.attempts))
         verdict: Verdict | None = None
         failure: JudgeError | None = None
         try:
             if run.seconds_left is None:
-                verdict = await strictest_verdict(run.request, judge, completion)
+                verdict = await strictest_verdict(asked, judge, completion)
             else:
-                verdict = await _judged_in_time(run, judge, completion)
+                verdict = await _judged_in_time(run, asked, judge, completion)
         except JudgeError as error:
             failure = error
         run.judged(verdict, failure)
 
     def _cost_of_the_dearest(self, run: Run) -> Cost | None:
+        """What the answer would have cost there, which is not sent what only fills a cache."""
         quote, answer = run.candidates.dearest, run.completion
-        if quote is None or answer is None or run.reading is None:
+        if quote is None or answer is None or run.reading is None or run.request.prewarm:
             return None
         prices = run.snapshot.tiers[quote.tier].prices
         return self.baseline.cost(quote, prices, run.reading.text, answer) if prices else None
@@ -282,12 +295,14 @@ async def strictest_verdict(request: ChatRequest, judge: Judge, completion: Comp
     return _strictest([await judge.judge(request, one) for one in completion.each()])
 
 
-async def _judged_in_time(run: Run, judge: Judge, completion: Completion) -> Verdict:
+async def _judged_in_time(
+    run: Run, asked: ChatRequest, judge: Judge, completion: Completion
+) -> Verdict:
     """The verdict; cannot tell when the time is over first."""
     limit = asyncio.timeout(run.seconds_left)
     try:
         async with limit:
-            return await strictest_verdict(run.request, judge, completion)
+            return await strictest_verdict(asked, judge, completion)
     except TimeoutError:
         if not limit.expired():
             raise

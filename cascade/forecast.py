@@ -6,24 +6,28 @@ and comes back with the traffic.
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from copy import copy
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
+from itertools import count
 from typing import Final
 
+from cascade.answers import is_answer
 from cascade.averages import Averages
 from cascade.ledger import Ledger
 from cascade.pace import Pace
+from cascade.prefix import Chain
 from cascade.quote import Quote
 from cascade.quoting import Expected, quote, wanted
-from cascade.reading import Prompt, Reader, Reading, answered
+from cascade.reading import Prompt, Reader, Reading, answered, answered_as_text
 from cascade.sight import Seen, Sight
 from cascade.tiers import ModelTier
 from cascade.tiers.requirements import answer_limit
 from cascade.traffic import Traffic, Whose
-from cascade.types import Attempt, ChatRequest, Completion, Kind, Step
+from cascade.types import Attempt, ChatRequest, Chunk, Completion, Kind, Step
 
 OUTPUT_TOKENS: Final = 256
 """What an answer is taken to have before any came."""
@@ -65,8 +69,13 @@ class Forecast:
         self._judging_seconds = Averages()
         self._counting: dict[asyncio.Task[None], tuple[str, str, str]] = {}
         self._open: dict[str, Reading] = {}
+        self._aside: dict[str, Reading] = {}
+        self._numbers = count()
+        self._told: list[Callable[[str, Completion], None]] = []
         for name in caches:
             tiers[name].watch(partial(self._sight, name))
+        for tier in tiers.values():
+            tier.follower.follow = self._follow
 
     @property
     def tiers(self) -> Mapping[str, ModelTier]:
@@ -88,6 +97,10 @@ class Forecast:
         other.traffic = Traffic(clock=self._clock)
         return other
 
+    def tell(self, heard: Callable[[str, Completion], None]) -> None:
+        """Have somebody told the tier and the answer of each call that was made aside."""
+        self._told.append(heard)
+
     def recall(self, request: ChatRequest) -> ChatRequest:
         """The request with the tier that answered its session's last turn."""
         tier = self.traffic.served_by(request.tenant, request.session) if request.session else ""
@@ -107,7 +120,8 @@ class Forecast:
         await self._counted(request, counted)
         chosen = [self._tiers[name] for name in tiers]
         reading = await self._reader.read(request, chosen, counted=counted)
-        self.traffic.began(_whose(request, reading))
+        if not request.prewarm:
+            self.traffic.began(_whose(request, reading))
         self._open[request.id] = reading
         return reading
 
@@ -121,31 +135,34 @@ class Forecast:
             expected = self._expected(request, prompt)
             made = quote(self._tiers[name], expected, self.traffic, whose)
             key = (name, judges.get(name))
-            judged = replace(
+            yield replace(
                 made,
                 judge_dollars=Decimal(self._judging.of(key, 0.0)),
                 judge_seconds=self._judging_seconds.of(key, 0.0),
+                seconds=self.pace.seconds(made),
             )
-            yield self.pace.expect(judged)
 
     def _expected(self, request: ChatRequest, prompt: Prompt) -> Expected:
         name = prompt.tier
         cache, n = self._tiers[name].cache, int(request.params.get("n") or 1)
         output = round(self._outputs.of(name, float(OUTPUT_TOKENS)))
+        output = n * min(output, answer_limit(request) or output)
+        kept = prompt.kept
+        if cache is None or kept is None:
+            return Expected(prompt=prompt.chain.tokens, output=output, cached=False)
         return Expected(
             prompt=prompt.chain.tokens,
-            stable=prompt.stable_tokens,
-            output=n * min(output, answer_limit(request) or output),
-            warm=self.ledger.warm(name, prompt.chain, call=request.id),
+            stable=min(prompt.stable_tokens, kept.tokens),
+            output=output,
+            warm=self.ledger.warm(name, kept, call=request.id),
             shared_age=self.ledger.age_seconds(name, prompt.chain.first(prompt.stable_tokens)),
             lifetime=self.ledger.residence_seconds(name),
-            minimum=cache.minimum_tokens if cache else 0,
-            cached=cache is not None,
+            minimum=cache.minimum_tokens,
         )
 
     def _sight(self, tier: str, request: ChatRequest, servers: Collection[str]) -> Sight | None:
         """What is warm of an open request at a tier's servers; None where it was not read."""
-        reading = self._open.get(request.id)
+        reading = self._open.get(request.id) or self._aside.get(request.id)
         prompt = reading.prompts.get(tier) if reading else None
         if reading is None or prompt is None:
             return None
@@ -165,7 +182,8 @@ class Forecast:
     def began(self, request: ChatRequest, prompt: Prompt, replica: str | None) -> None:
         """The first piece of an answer came."""
         known = replica if self._tiers[prompt.tier].replicated else None
-        self.ledger.began(prompt.tier, prompt.chain, replica=known, call=request.id)
+        if prompt.kept is not None:
+            self.ledger.began(prompt.tier, prompt.kept, replica=known, call=request.id)
 
     def ended(self, request: ChatRequest, prompt: Prompt, attempt: Attempt) -> None:
         """A tier gave a whole answer."""
@@ -173,17 +191,68 @@ class Forecast:
         answer = attempt.completion
         if answer is None:
             return
-        usage, replica = answer.usage, self._replica(answer)
-        self.ledger.reported(
-            prompt.tier, prompt.chain, usage.cache_read, replica=replica, call=request.id
-        )
-        self._reader.learn(prompt, usage)
-        if usage.output is not None:
+        usage = answer.usage
+        if usage.output is not None and not request.prewarm:
             each = (usage.output + (usage.reasoning or 0)) / len(answer.choices)
             self._outputs.observe(prompt.tier, each)
+        self._cached(request, prompt, answer)
+
+    def _cached(self, request: ChatRequest, prompt: Prompt, answer: Completion) -> None:
+        """Learn from a whole answer what was in a cache, and what is now."""
+        usage, replica = answer.usage, self._replica(answer)
+        self._reader.learn(prompt, usage)
+        cache, kept = self._tiers[prompt.tier].cache, prompt.kept
+        if cache is None or kept is None:
+            return
+        self.ledger.reported(prompt.tier, kept, usage.cache_read, replica=replica, call=request.id)
+        if cache.kind == "ttl":  # an API's, which only keeps what was asked
+            self.ledger.ended(prompt.tier, kept, prompt=kept, replica=replica)
+            return
+        if not prompt.chain.exact:
+            for one in answer.each():
+                self._holds(prompt, answered_as_text(prompt, one), replica)
+            return
         task = asyncio.get_running_loop().create_task(self._keep(prompt, answer, replica))
         self._counting[task] = (prompt.tier, request.tenant, request.session)
         task.add_done_callback(self._counting.pop)
+
+    async def _follow(self, tier: ModelTier, request: ChatRequest) -> AsyncGenerator[Chunk]:
+        """Make a call whose answer goes to no client, and learn what it leaves in the caches.
+
+        Nothing else is learned of it: a label is no answer, and nobody's traffic wanted it.
+        """
+        # Equal prompts of one request, samples for instance, may be under way at the same time.
+        request = replace(request, id=f"{request.id}-{next(self._numbers)}")
+        prompt = None if tier.cache is None else await self._read_aside(tier, request)
+        began = False
+        try:
+            async with aclosing(tier.stream(request)) as chunks:
+                async for chunk in chunks:
+                    if prompt is not None and not began and is_answer(chunk.choices):
+                        began = True
+                        self.began(request, prompt, chunk.replica)
+                    if chunk.completion is not None:
+                        self._followed(request, prompt, chunk.completion)
+                    yield chunk
+        finally:
+            self._aside.pop(request.id, None)
+
+    async def _read_aside(self, tier: ModelTier, request: ChatRequest) -> Prompt:
+        counted = [] if tier.cooling() else [tier.name]
+        reading = self._aside[request.id] = await self._reader.read(
+            request, [tier], counted=counted
+        )
+        prompt = reading.prompts[tier.name]
+        if prompt.kept is not None:
+            # Since when it is under way, which its report is held against.
+            self.ledger.warm(tier.name, prompt.kept, call=request.id)
+        return prompt
+
+    def _followed(self, request: ChatRequest, prompt: Prompt | None, answer: Completion) -> None:
+        if prompt is not None:
+            self._cached(request, prompt, answer)
+        for heard in self._told:
+            heard(prompt.tier if prompt else answer.tier, answer)
 
     def judged(self, attempt: Attempt) -> None:
         """A judge was asked; what that cost and took is what is expected the next time."""
@@ -214,6 +283,8 @@ class Forecast:
             answered: the tier whose answer was given; empty when there was none.
         """
         self._open.pop(request.id, None)
+        if request.prewarm:  # it is no turn of anybody's
+            return
         calls = [a for a in attempts if a.kind is Kind.ANSWER and a.completion is not None]
         called = {a.step.tier for a in calls}
         wants = {tier: 1.0 if tier in called else 0.0 for tier in reading.prompts}
@@ -227,16 +298,13 @@ class Forecast:
         await asyncio.gather(*self._counting, return_exceptions=True)
 
     async def _keep(self, prompt: Prompt, answer: Completion, replica: str | None) -> None:
-        """What the cache holds of a prompt and its answers; of an API's, only what was asked."""
-        cache = self._tiers[prompt.tier].cache
-        if cache is not None and cache.kind == "ttl":
-            self.ledger.ended(prompt.tier, prompt.chain, prompt=prompt.chain, replica=replica)
-            return
+        """What the cache holds of a prompt and its answers, whose tokens are asked for."""
         for one in answer.each():
             chain = await answered(prompt, self._tiers[prompt.tier], one)
-            self.ledger.ended(
-                prompt.tier, chain or prompt.chain, prompt=prompt.chain, replica=replica
-            )
+            self._holds(prompt, chain or prompt.chain, replica)
+
+    def _holds(self, prompt: Prompt, chain: Chain, replica: str | None) -> None:
+        self.ledger.ended(prompt.tier, chain, prompt=prompt.chain, replica=replica)
 
     async def _counted(self, request: ChatRequest, tiers: Collection[str]) -> None:
         """Wait until what the session's last turn left in the caches is known."""

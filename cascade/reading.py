@@ -16,14 +16,15 @@ from cascade.prefix import (
     Chained,
     Fingerprint,
     Fingerprints,
+    Rendered,
     TokenRatio,
     answer_rendering,
     has_media,
-    rendering,
 )
 from cascade.prefix.ratio import START
 from cascade.tiers import ModelTier
 from cascade.tiers.bound import stripped
+from cascade.tiers.breakpoints import up_to_last_mark
 from cascade.types import ChatRequest, Completion, Usage
 
 STABLE: Final = frozenset({"tools", "system"})
@@ -33,7 +34,10 @@ CUT_OFF = "length"
 """Why an answer ended that would have gone on."""
 
 AT_ONCE_BYTES: Final = 32_000
-"""Of a rendering that is worked on at once; longer ones take milliseconds, and so a thread."""
+"""Of a rendering that is worked on at once; longer ones take milliseconds, and so a thread.
+
+So do media, whose bytes are hashed, however short what stands for them is.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,17 +49,27 @@ class Prompt:
         stable_tokens: the first of them, which other conversations may share.
         rendered_bytes: how long its canonical rendering is; 0 with media in it, whose tokens do not
             depend on their bytes.
+        marked_tokens: the first of them, behind which the cache keeps nothing, as nothing is
+            marked; None where it keeps all.
     """
 
     tier: str
     chained: Chained
     stable_tokens: int
     rendered_bytes: int
+    marked_tokens: int | None = None
 
     @property
     def chain(self) -> Chain:
         """Its blocks."""
         return self.chained.chain
+
+    @property
+    def kept(self) -> Chain | None:
+        """Those of its blocks that the cache may keep; None where it keeps nothing of it."""
+        if self.marked_tokens is None:
+            return self.chain
+        return self.chain.first(self.marked_tokens) if self.marked_tokens else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,25 +113,31 @@ class Reader:
             tiers: those that may be asked.
             counted: names of those whose own tokenizer is asked, all at the same time.
         """
-        tiers, text = list(tiers), rendering(request)
-        ids = await asyncio.gather(
-            *(_ids(request, tier) if tier.name in counted else _nothing() for tier in tiers)
-        )
-        ratios = [self._ratio.of(tier.name) for tier in tiers]
-        read = partial(self._read, request, text, list(zip(tiers, ids, ratios, strict=True)))
-        return read() if len(text) <= AT_ONCE_BYTES else await asyncio.to_thread(read)
+        tiers, media = list(tiers), has_media(request)
+        render = partial(Rendered.of, request)
+        rendered = await asyncio.to_thread(render) if media else render()
+        asked = [t for t in tiers if t.name in counted and t.tokenizer is not None]
+        told = await asyncio.gather(*(_ids(request, tier) for tier in asked)) if asked else ()
+        ids = dict(zip((tier.name for tier in asked), told, strict=True))
+        known = [(tier, ids.get(tier.name), self._ratio.of(tier.name)) for tier in tiers]
+        read = partial(self._read, request, rendered, known, media=media)
+        at_once = len(rendered.text) <= AT_ONCE_BYTES and not media
+        return read() if at_once else await asyncio.to_thread(read)
 
     def _read(
         self,
         request: ChatRequest,
-        text: bytes,
+        rendered: Rendered,
         known: "Sequence[_Known]",
+        *,
+        media: bool,
     ) -> Reading:
         """What is read, given each tier's ids, or else its tokens per byte."""
-        sizes = self._fingerprints.of(request, tokens_per_byte=1.0)
+        text = rendered.text
+        sizes = self._fingerprints.of(request, tokens_per_byte=1.0, rendered=rendered)
         stable = sum(s.tokens for s in sizes.segments if s.name in STABLE)
         stable_share = min(1.0, stable / max(1, len(text)))
-        rendered_bytes = 0 if has_media(request) else len(text)
+        rendered_bytes = 0 if media else len(text)
         texts = {request.tenant: Chained.of_text(text, tokens_per_byte=1.0, salt=request.tenant)}
         prompts = {
             tier.name: Prompt(
@@ -125,6 +145,7 @@ class Reader:
                 chained=chained,
                 stable_tokens=int(stable_share * chained.chain.tokens),
                 rendered_bytes=rendered_bytes,
+                marked_tokens=_marked(tier, request, text, chained.chain.tokens),
             )
             for tier, chained in _chains(request, text, known, texts)
         }
@@ -162,6 +183,19 @@ def _chains(
         yield tier, texts[salt].at(per_byte)
 
 
+def answered_as_text(prompt: Prompt, completion: Completion) -> Chain:
+    """The chain of a prompt whose tokens are not known, and its answer."""
+    return prompt.chained.with_text(answer_rendering(completion)).chain
+
+
+def _marked(tier: ModelTier, request: ChatRequest, text: bytes, tokens: int) -> int | None:
+    """Tokens before the client's last mark; None where the tier's cache needs none."""
+    if tier.cache is None or not tier.cache.marked:
+        return None
+    before = up_to_last_mark(request)
+    return 0 if before is None else len(Rendered.of(before).text) * tokens // max(1, len(text))
+
+
 async def answered(prompt: Prompt, tier: ModelTier, completion: Completion) -> Chain | None:
     """The chain of a prompt and its answer, as far as the model has read it.
 
@@ -171,7 +205,7 @@ async def answered(prompt: Prompt, tier: ModelTier, completion: Completion) -> C
     None where the answer's tokens cannot be told: those of tool calls are written by the template.
     """
     if not prompt.chain.exact:
-        return prompt.chained.with_text(answer_rendering(completion)).chain
+        return answered_as_text(prompt, completion)
     if tier.tokenizer is None or completion.tool_calls or not completion.text:
         return None
     if completion.usage.reasoning or "reasoning_content" in completion.choices[0].extra:
@@ -202,10 +236,6 @@ async def _ids(request: ChatRequest, tier: ModelTier) -> Sequence[int] | None:
     if tier.tokenizer is None:
         return None
     return await tier.tokenizer.ids(stripped(request, tier.accepts))
-
-
-async def _nothing() -> None:
-    return None
 
 
 def _salt(tier: ModelTier, request: ChatRequest) -> str:

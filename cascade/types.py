@@ -137,8 +137,11 @@ class ChatRequest:
         idempotency_key: the client's name for this request and its repetitions; empty without one.
         tags: labels the client put on the request.
         trace: the trace it is part of, as the client's `traceparent` header; empty without one.
+        trace_state: what others noted on that trace, as its `tracestate`; empty without one.
+        context: headers that a call for it carries: where in a trace it is; empty without traces.
         escalation: how much its session had to go up lately, from 0 to 1.
         served_by: the tier that answered its session's last turn; empty when that is not known.
+        prewarm: only a cache is to be filled; nobody reads the answer.
     """
 
     id: str
@@ -155,8 +158,11 @@ class ChatRequest:
     idempotency_key: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
     trace: str = ""
+    trace_state: str = ""
+    context: Mapping[str, str] = field(default_factory=dict)
     escalation: float = 0.0
     served_by: str = ""
+    prewarm: bool = False
 
     def asking(self, needs: Json) -> "ChatRequest":
         """This request with the parameters that a judge needs; the client's larger ask stands."""

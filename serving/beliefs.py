@@ -12,6 +12,7 @@ from cascade.posterior import PRIOR
 from cascade.tiers import ModelTier
 from serving.factories import at
 from serving.posteriors import Surroundings, posterior_for
+from serving.shadow.check import tiers_asked
 
 
 def believing(
@@ -27,7 +28,8 @@ def believing(
 
     Raises:
         ConfigError: the posterior is not for this policy, the prior names a tier that there is
-            not, or a tier has no price and the policy weighs dollars.
+            not, or a tier that is asked, be it by a judge, has no price and the policy weighs
+            dollars.
     """
     entry, where = among.config.policies[name], f"policies.{name}"
     for tier in entry.prior:
@@ -45,6 +47,12 @@ def believing(
         estimator = (entry.estimator, arm.estimator)
         posterior, doubts = posterior_for(entry.posterior, arm.policy, estimator, among)
     warnings += [f"policy {name}: of its posterior: {each}" for each in doubts]
+    if unheard := [tier for tier in entry.prior if tier in posterior.manifest.rates]:
+        warnings.append(
+            f"policy {name}: it has both a posterior and a prior; where there is no estimate the "
+            f"posterior's rates are believed of {' and '.join(unheard)}, not {where}.prior: leave "
+            "one of them out"
+        )
     return replace(arm, posterior=posterior), warnings
 
 
@@ -58,6 +66,13 @@ def _check_weighing(
             raise ConfigError(
                 f"it has no price, and policy {name} weighs dollars", param=f"tiers.{tier}.price"
             )
+    for judge in dict.fromkeys(step.judge for step in arm.policy.steps if step.judge is not None):
+        for tier in sorted(tiers_asked(among.config.judges, judge) & tiers.keys()):
+            if tiers[tier].prices is None:
+                raise ConfigError(
+                    f"it has no price, judge {judge} asks it, and policy {name} weighs dollars",
+                    param=f"tiers.{tier}.price",
+                )
     unknown = [tier for tier in asked if tier not in entry.prior]
     if not unknown or entry.estimator is not None or entry.posterior is not None:
         return []

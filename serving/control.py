@@ -33,6 +33,8 @@ class Control(BaseModel):
         deadline_ms: from its arrival.
         pin: the tier that answers it, and no other.
         explain: the answer says how it came about.
+        prewarm: nobody reads the answer, which is only to leave the prompt in the pinned tier's
+            cache.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -46,6 +48,7 @@ class Control(BaseModel):
     deadline_ms: Annotated[float, Field(gt=0, le=LONGEST_MS)] | None = None
     pin: Annotated[str, Field(min_length=1)] | None = None
     explain: bool = False
+    prewarm: bool = False
 
     @property
     def budget(self) -> Budget | None:

@@ -171,6 +171,9 @@ def call_of(
         RequestError: naming what is wrong of its `cascade` object or of the headers.
     """
     said = control(data, headers)
+    if said.prewarm and said.pin is None:
+        field = f"{FIELD}.prewarm"
+        raise RequestError(f"{field}: needs a pin, the tier whose cache is filled", param=field)
     return Call(
         request=_request(data, headers, request_id, said),
         stream=stream,
@@ -198,7 +201,9 @@ def _request(
         budget=said.budget,
         idempotency_key=headers.get("idempotency-key", ""),
         trace=headers.get("traceparent", ""),
+        trace_state=headers.get("tracestate", ""),
         tags={name: value for name, value in tags.items() if isinstance(value, str)},
+        prewarm=said.prewarm,
     )
 
 

@@ -105,16 +105,16 @@ def _guarded(backend: Backend, entry: cfg.Tier) -> tuple[Backend, Guards]:
     """A server's backend behind its limit and its cool-down, and these themselves."""
     # Inside the limit: a call holds a slot while it is asked, not while it waits to be retried.
     # Around it the cool-down: while it lasts nobody queues.
-    counted: LimitedBackend | CountedBackend = (
-        CountedBackend(backend)
-        if entry.limits is None
-        else LimitedBackend(backend, Limits(**entry.limits.model_dump()))
-    )
-    backend = counted
+    limited: LimitedBackend | None = None
     circuit: CoolingBackend | None = None
+    if entry.limits is not None:
+        backend = limited = LimitedBackend(backend, Limits(**entry.limits.model_dump()))
     if entry.cooldown is not None:
         backend = circuit = CoolingBackend(backend, CoolDown(**entry.cooldown.model_dump()))
-    return backend, Guards(counted.load, circuit)
+    counting: LimitedBackend | CoolingBackend | CountedBackend | None = limited or circuit
+    if counting is None:  # nothing that is there anyway counts its calls
+        backend = counting = CountedBackend(backend)
+    return backend, Guards(counting.load, circuit)
 
 
 def _retrying(backend: Backend, entry: cfg.Tier) -> Backend:
@@ -222,7 +222,8 @@ def _known_cache(entry: cfg.Tier) -> CacheCard | None:
     if cache is None or not cache.marked:
         return cache
     if entry.breakpoints is not None:
-        return replace(cache, ttl_seconds=MARK_SECONDS[entry.breakpoints.ttl])
+        # What a request is sent with is then marked up to its end.
+        return replace(cache, ttl_seconds=MARK_SECONDS[entry.breakpoints.ttl], marked=False)
     # Without marks the provider keeps nothing; clients set their own where the tier takes them.
     return cache if "cache_control" in entry.accepts else None
 

@@ -29,7 +29,7 @@ async def ask(tier: ModelTier, request: ChatRequest) -> Asked:
         BackendError: it failed; `cost_of` says what that cost.
     """
     completion = None
-    async with aclosing(tier.stream(request)) as chunks:
+    async with aclosing(tier.aside(request)) as chunks:
         async for chunk in chunks:
             completion = chunk.completion or completion
     if completion is None:
@@ -65,7 +65,11 @@ def for_a_label(
     if tier.capabilities is None or "logprobs" in tier.capabilities:
         params |= {"logprobs": True, "top_logprobs": top_logprobs}
     return ChatRequest(
-        id=f"{request.id}-{by}", messages=messages, params=params, tenant=request.tenant
+        id=f"{request.id}-{by}",
+        messages=messages,
+        params=params,
+        tenant=request.tenant,
+        context=request.context,
     )
 
 

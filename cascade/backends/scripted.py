@@ -123,7 +123,15 @@ def _script(answer: Script | str | Mapping[str, Any]) -> Script:
     unknown = answer.keys() - {f.name for f in fields(Script)}
     if unknown:
         raise ConfigError(f"a scripted answer has no {', '.join(sorted(unknown))}")
-    return Script(**answer)
+    given = answer.get("usage")
+    return Script(**{**answer, "usage": _usage(given)} if isinstance(given, Mapping) else answer)
+
+
+def _usage(given: Mapping[str, Any]) -> Usage:
+    unknown = given.keys() - {f.name for f in fields(Usage)}
+    if unknown:
+        raise ConfigError(f"a usage has no {', '.join(sorted(unknown))}")
+    return Usage(**given)
 
 
 def _check_wait(seconds: float, error: str | None) -> None:

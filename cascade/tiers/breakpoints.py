@@ -74,6 +74,22 @@ def marked(request: ChatRequest, rule: Breakpoints) -> ChatRequest:
     return replace(request, messages=messages, tools=tools or request.tools)
 
 
+def up_to_last_mark(request: ChatRequest) -> ChatRequest | None:
+    """The request up to the message or tool of the client's last mark; None without a mark.
+
+    What is behind it is neither written to the provider's cache nor read from there.
+    """
+    marks = [place for place, _ in _theirs(request)]
+    if not marks:
+        return None
+    section, index = max(marks)
+    if section == _WHOLE:
+        return request
+    if section == _TOOLS:
+        return replace(request, messages=[], tools=(request.tools or ())[: index + 1])
+    return replace(request, messages=request.messages[: index + 1])
+
+
 def _chosen(
     request: ChatRequest, rule: Breakpoints, theirs: Sequence[tuple[_Place, str]]
 ) -> list[_Place]:

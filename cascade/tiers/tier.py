@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from cascade.caches import CacheCard
@@ -35,6 +35,13 @@ def never_cooling() -> bool:
     return False
 
 
+@dataclass(slots=True)
+class Follower:
+    """Who makes the calls whose answers go to no client, to learn of them; None: nobody."""
+
+    follow: "Callable[[ModelTier, ChatRequest], AsyncGenerator[Chunk]] | None" = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelTier:
     """One rung: a backend, its price card and what it can be asked for.
@@ -56,6 +63,7 @@ class ModelTier:
         replicated: whether several servers of the model each have their own.
         watch: takes who says what is warm at which of these servers.
         loads: what each of its servers has to do now; nothing where nobody counts.
+        follower: who learns of calls aside.
     """
 
     name: str
@@ -73,6 +81,7 @@ class ModelTier:
     replicated: bool = False
     watch: Callable[[Look], None] = nobody_chooses
     loads: Callable[[], Sequence[Load]] = nobody_counts
+    follower: Follower = field(default_factory=Follower, compare=False, repr=False)
 
     def unfit(self, needs: Needs) -> str | None:
         """Why it cannot serve such a request, as the rest of a sentence; None when it may."""
@@ -111,7 +120,17 @@ class ModelTier:
                     yield chunk
                     continue
                 named = replace(answer, tier=self.name, model=answer.model or self.name)
-                yield replace(chunk, completion=named)
+                yield Chunk(
+                    choices=chunk.choices,
+                    model=chunk.model,
+                    replica=chunk.replica,
+                    completion=named,
+                )
+
+    def aside(self, request: ChatRequest) -> AsyncGenerator[Chunk]:
+        """Ask for what goes to no client, a verdict or an estimate: it fills the caches as well."""
+        follow = self.follower.follow
+        return self.stream(request) if follow is None else follow(self, request)
 
     def price(self, usage: Usage) -> Cost | None:
         """What a call cost; None when the card or the report does not say."""

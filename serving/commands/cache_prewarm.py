@@ -9,6 +9,7 @@ import orjson
 
 from cascade.errors import CascadeError, ConfigError, RequestError
 from cascade.types import ChatRequest
+from serving.audit_wiring import audit_parts
 from serving.commands.options import config_option, json_option, load, wire
 from serving.config import ConfigFile
 from serving.control import PREFIX
@@ -60,7 +61,8 @@ def prewarm(path: Path | None, tier: str, file: Path, as_json: bool, **asked: An
         sent = through(asked["through"], tier, request)
     else:
         _refuse_what_only_the_service_knows(config, tier)
-        sent = asyncio.run(directly(config.audit_url, snapshot, tier, request))
+        prompts = audit_parts(config).prompts
+        sent = asyncio.run(directly(config.audit_url, snapshot, tier, request, prompts=prompts))
     found = economics(sent, snapshot.tiers[tier].prices, asked["uses"])
     said = [*advice(sent, snapshot.tiers[tier], found), *_elsewhere(config, tier)]
     if as_json:

@@ -37,8 +37,8 @@ def ttl(path: Path | None, since: float | None, tier: str | None, as_json: bool)
         )
     if tier is not None and tier not in uses:
         raise RequestError(
-            f"tier {tier!r} has no calls in that time, {', '.join(sorted(uses)) or 'no tier'} has; "
-            "widen --since",
+            f"tier {tier!r} has no calls in that time; there are calls of: "
+            f"{', '.join(sorted(uses)) or 'none'}; widen --since",
             param="tier",
         )
     found = [

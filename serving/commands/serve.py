@@ -23,12 +23,13 @@ from serving.app import create_app
 from serving.audit_wiring import AuditParts, audit_parts, audit_sink, pruners
 from serving.commands.options import config_option, load, wire
 from serving.commands.progress import downloading
-from serving.config import ConfigFile
+from serving.config import ConfigFile, Idempotency
 from serving.dashboard.page import ROOT, sources
 from serving.models.fleet import Fleet, prepare
 from serving.models.home import home
 from serving.models.state import Phase, ServerState
 from serving.overrides.watcher import Watcher
+from serving.prewarm.recorded import PrewarmSink
 from serving.recordings import RecordingLimits, Recordings
 from serving.service import Service
 from serving.shadow.make import shadows_of
@@ -116,13 +117,10 @@ def _migrate(file: ConfigFile, console: Console) -> None:
 
 def _service(file: ConfigFile, fleet: Fleet, parts: AuditParts) -> Service:
     server = file.config.server
-    launched = {
-        tier: {"url": f"{launch.url}/v1", "api_key": launch.api_key}
-        for tier, launch in fleet.servers.items()
-    }
+    launched = _launched(fleet)
     sink = audit_sink(file, parts)
     snapshot = wire(file, launched)
-    forecast = Forecast(snapshot.tiers)
+    forecast = Forecast(snapshot.tiers, key=parts.prompts.hash_key)
     metrics = _metrics(file, forecast) if server.metrics else None
     told: AuditSink = sink if metrics is None else metrics.before(sink)
     tracing = _tracing(file)
@@ -139,9 +137,16 @@ def _service(file: ConfigFile, fleet: Fleet, parts: AuditParts) -> Service:
             inner=told,
             log=sink,
             told=metrics,
+            tracer=tracing,
         )
-    engine = CascadeEngine(snapshot, shadows or told, forecast=forecast)
+    engine = CascadeEngine(
+        snapshot,
+        PrewarmSink(shadows or told),
+        forecast=forecast,
+        traces=tracing.places if tracing else None,
+    )
     overrides = Watcher(engine, engine_for(file.audit_url))
+    page = sources(file, engine_for(file.audit_url))
     fleet.listen(_Recovery(engine))
     return Service(
         engine=engine,
@@ -150,20 +155,28 @@ def _service(file: ConfigFile, fleet: Fleet, parts: AuditParts) -> Service:
         metrics=metrics,
         background=[
             overrides,
-            *(each for each in (tracing, shadows) if each is not None),
+            *(each for each in (tracing, shadows, page) if each is not None),
             *pruners(file, parts),
             *watches(file),
         ],
         overrides=overrides,
-        page=sources(file, overrides.database),
+        page=page,
         shadows=shadows,
         max_body_bytes=server.max_body_bytes,
-        recordings=Recordings(
-            RecordingLimits(
-                seconds=server.idempotency.hours * 3600, bytes=server.idempotency.mib << 20
-            )
-        ),
+        recordings=_recordings(server.idempotency),
     )
+
+
+def _launched(fleet: Fleet) -> dict[str, dict[str, str]]:
+    """By tier, how its own server is asked."""
+    return {
+        tier: {"url": f"{launch.url}/v1", "api_key": launch.api_key}
+        for tier, launch in fleet.servers.items()
+    }
+
+
+def _recordings(entry: Idempotency) -> Recordings:
+    return Recordings(RecordingLimits(seconds=entry.hours * 3600, bytes=entry.mib << 20))
 
 
 def _metrics(file: ConfigFile, forecast: Forecast) -> "Metrics":

@@ -3,6 +3,7 @@
 It keeps sums and a bounded memory of prompts, so that a long log takes time and no space.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -160,7 +161,7 @@ class _Sum:
     pico: int = 0
     unpriced: int = 0
     tiers: set[str] = field(default_factory=set)
-    worst: tuple[int, int] = (-1, -1)
+    worst: tuple[float, int] = (-math.inf, 0)
     example: tuple[str, str, str] = ("", "", "")
 
     def add(self, call: Call, loss: Loss) -> None:

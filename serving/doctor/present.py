@@ -11,7 +11,7 @@ from rich.text import Text
 
 from serving.doctor.difference import Difference
 from serving.doctor.doctor import Diagnosis, Finding, TierWarmth
-from serving.store.formats import NONE, columns, dollars, percent, plain, tokens
+from serving.store.formats import NONE, columns, dollars, millions, percent, plain, tokens
 
 _ID_WIDTH = 12
 
@@ -84,13 +84,13 @@ def _tiers(tiers: Sequence[TierWarmth]) -> RenderableType:
         table.add_row(
             plain(tier.tier),
             f"{tier.calls:,}",
-            tokens(tier.prompt_tokens),
+            millions(tier.prompt_tokens),
             _share(tier.by_token),
             _share(tier.by_request),
             _share(tier.possible),
             f"{tier.first:,}",
             f"{tier.missed:,}",
-            tokens(tier.lost_tokens),
+            millions(tier.lost_tokens),
         )
     return table
 

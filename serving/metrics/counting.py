@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from cascade.audit import status_of
 from cascade.result import CascadeResult
-from cascade.types import Attempt, Kind, Outcome
+from cascade.types import Attempt, Completion, Kind, Outcome, Usage
 from serving.metrics.families import Families
 
 NO_OUTCOME = "done"
@@ -25,6 +25,11 @@ def count(result: CascadeResult, families: Families) -> None:
         if before.step.tier != after.step.tier:
             cause = "rejected" if before.outcome is Outcome.REJECTED else "failed"
             families.escalations.labels(before.step.tier, after.step.tier, cause).inc()
+
+
+def count_aside(tier: str, answer: Completion, families: Families) -> None:
+    """Add the tokens of a call that a judge or an estimator made; its cost is with the attempt."""
+    _used(tier, answer.usage, families)
 
 
 def count_attempt(attempt: Attempt, families: Families) -> None:
@@ -50,15 +55,17 @@ def _times(attempt: Attempt, families: Families) -> None:
 
 def _tokens(attempt: Attempt, families: Families) -> None:
     """What the upstream said of an answer; estimates are left out."""
-    if attempt.completion is None:
-        return
-    tier, usage = attempt.step.tier, attempt.completion.usage
-    told = not attempt.usage_estimated
-    if told and usage.prompt is not None:
+    if attempt.completion is not None:
+        told = Usage() if attempt.usage_estimated else attempt.completion.usage
+        _used(attempt.step.tier, told, families)
+
+
+def _used(tier: str, usage: Usage, families: Families) -> None:
+    if usage.prompt is not None:
         families.prefill_tokens.labels(tier).inc(usage.prompt)
-    if told and usage.output is not None:
+    if usage.output is not None:
         families.decode_tokens.labels(tier).inc(usage.output + (usage.reasoning or 0))
-    if told and usage.prompt is not None and usage.cache_read is not None:
+    if usage.prompt is not None and usage.cache_read is not None:
         families.prefix_cache_hit_tokens.labels(tier).inc(usage.cache_read)
         families.prefix_cache_miss_tokens.labels(tier).inc(usage.prompt - usage.cache_read)
     else:

@@ -10,7 +10,7 @@ from cascade.forecast import Forecast
 from cascade.protocols import AuditSink
 from cascade.result import CascadeResult
 from cascade.types import Attempt
-from serving.metrics.counting import count, count_attempt
+from serving.metrics.counting import count, count_aside, count_attempt
 from serving.metrics.families import Families
 from serving.metrics.prefixes import Affinity, DistinctPrefixes
 from serving.metrics.state import State, StateCollector
@@ -42,6 +42,7 @@ class Metrics:
         self._turns = Turns(forecast.tiers, forecast.pace, self._families)
         self._prefixes = DistinctPrefixes()
         self._affinity = Affinity()
+        forecast.tell(lambda tier, answer: count_aside(tier, answer, self._families))
 
     def before(self, sink: AuditSink) -> AuditSink:
         """The sink, with every result counted on its way there."""

@@ -42,7 +42,7 @@ class Turns:
 
     def note(self, result: CascadeResult) -> None:
         """A turn is over; turns come in the order in which they ended."""
-        if not result.request.session:
+        if not result.request.session or result.request.prewarm:
             return
         self._tools_of(result)
         prompt = prompt_from(result.fingerprint.segments) if result.fingerprint else None

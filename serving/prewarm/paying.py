@@ -145,4 +145,5 @@ def _on_the_price(tier: ModelTier, found: Economics | None) -> Iterator[str]:
             "nothing, and going ahead of it only saves it its wait"
         )
     if not found.pays:
-        yield f"{found.uses} uses are too few: without a cache they would cost less"
+        uses = "1 use is" if found.uses == 1 else f"{found.uses} uses are"
+        yield f"{uses} too few: without a cache they would cost less"

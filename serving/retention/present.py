@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 
 from serving.doctor.words import gap
 from serving.retention.worth import Holding, Pings, Retention, TtlCost
-from serving.store.formats import NONE, columns, dollars, percent, plain, tokens
+from serving.store.formats import NONE, columns, dollars, millions, percent, plain
 
 _PIECES = {"shared": "tools and system prompts", "conversation": "conversations"}
 
@@ -71,8 +71,8 @@ def _ttls(found: Retention) -> RenderableType:
     for ttl in found.ttls:
         table.add_row(
             gap(ttl.seconds) + ("" if ttl.offered else " (not offered)"),
-            tokens(ttl.read_tokens),
-            tokens(ttl.written_tokens),
+            millions(ttl.read_tokens),
+            millions(ttl.written_tokens),
             percent(ttl.read_tokens, ttl.read_tokens + ttl.written_tokens),
             _price(ttl.read_price),
             _price(ttl.write_price),

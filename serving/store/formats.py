@@ -24,6 +24,8 @@ COLOURS = {
     "judge_error": "red",
     "invalid": "red",
 }
+_MILLION = 1_000_000
+_HUNDREDS = 100 * _MILLION
 
 
 def dollars(amount: Decimal | None) -> str:
@@ -58,6 +60,13 @@ def moment(seconds: float) -> str:
 def tokens(number: int | None) -> str:
     """A count; None is not known."""
     return NONE if number is None else f"{number:,}"
+
+
+def millions(number: int) -> str:
+    """A count that may be large, short enough for a table of many columns: 8.6 M, 1,220 M."""
+    if number < _MILLION:
+        return tokens(number)
+    return f"{number / _MILLION:,.{0 if number >= _HUNDREDS else 1}f} M"
 
 
 def percent(part: float, whole: float) -> str:

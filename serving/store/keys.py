@@ -1,4 +1,4 @@
-"""The keys of the audit log: what encrypts kept prompts and what makes its chain hard to forge.
+"""The keys of the audit log: what encrypts kept prompts, hides what is hashed, and seals its chain.
 
 They come from the environment, so that they are in no file beside the data. The first is used from
 now on; the others are those of old rows, which stay readable when a new key is put in front.
@@ -21,7 +21,7 @@ _BYTES = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditKey:
-    """One key, and what is made of it for either use.
+    """One key, and what is made of it for each use.
 
     Attributes:
         id: eight characters that tell it from others and say nothing of it.
@@ -30,6 +30,7 @@ class AuditKey:
     id: str
     encrypting: bytes = field(repr=False)
     sealing: bytes = field(repr=False)
+    hashing: bytes = field(repr=False)
 
     @classmethod
     def of(cls, secret: bytes) -> "AuditKey":
@@ -42,6 +43,7 @@ class AuditKey:
             id=derived(b"name").hex()[:8],
             encrypting=derived(b"encrypting"),
             sealing=derived(b"sealing"),
+            hashing=derived(b"hashing"),
         )
 
 

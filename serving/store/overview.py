@@ -30,6 +30,7 @@ from serving.store.stats import (
     TierUse,
     arms_of,
     dollars,
+    of_clients,
     quantiles_of,
     requests_by,
     tiers_of,
@@ -201,7 +202,7 @@ def overview(
         series=list(_series(asked, called, first_tokens)),
         step_seconds=step,
         tiers=tiers_of(asked, called),
-        statuses=requests_by(asked, "status"),
+        statuses=requests_by(of_clients(asked), "status"),
         arms=arms_of(asked),
         duration=quantiles_of(times["duration"]),
         overhead=quantiles_of(times["overhead"]),
@@ -280,7 +281,7 @@ def _series(
 
 
 def _totals(asked: Sequence[Summed], called: Sequence[Summed]) -> Totals:
-    statuses = requests_by(asked, "status")
+    statuses = requests_by(of_clients(asked), "status")
     of = total(each for each in called if each.key["kind"] != Kind.JUDGE)
     tokens: dict[str, Any] = {name: of[name] for name in _TOKENS}
     shadow = total(each for each in called if each.key["kind"] == Kind.SHADOW)

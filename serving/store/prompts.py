@@ -7,11 +7,11 @@ database unless that is what was asked for; and in a thread of their own, so no 
 import json
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-from cascade.audit import HASHED, Prompts, Unkept
+from cascade.audit import Prompts, Unkept
 from cascade.errors import ConfigError
 from cascade.result import CascadeResult
 from cascade.types import Choice
@@ -29,10 +29,12 @@ class Kept:
 
     Attributes:
         into: that form of a JSON value, given also the place where it will be kept.
+        hash_key: goes into every hash of a prompt.
     """
 
     form: str
     into: Callable[[Any, str], str]
+    hash_key: bytes = field(default=b"", repr=False)
 
     def texts(self, result: CascadeResult) -> tuple[str | None, str | None]:
         """Messages and tools, and the choices of the answer, as JSON in that form.
@@ -57,17 +59,16 @@ def prompts(form: str, keys: AuditKeys | None = None) -> Prompts:
 
     Args:
         form: one of FORMS.
-        keys: what encrypts; for the form `full`.
+        keys: what encrypts, for the form `full`; and what keeps hashes from being tried, if there
+            are any.
 
     Raises:
         ConfigError: it needs a package that is not installed.
     """
-    if form == "hash":
-        return HASHED
-    if form == "none":
-        return Unkept(form="none")
+    if form in {"hash", "none"}:
+        return Unkept(form=form, hash_key=_hash_key(keys))
     try:
-        return _redacted() if form == "redacted" else _encrypted(keys)
+        return _redacted(keys) if form == "redacted" else _encrypted(keys)
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"keeping prompts as {form} takes a package that is not installed ({error.name}): "
@@ -81,13 +82,21 @@ def place(request_id: str, what: str) -> str:
     return f"{request_id}/{what}"
 
 
-def _redacted() -> Prompts:
+def _hash_key(keys: AuditKeys | None) -> bytes:
+    return keys.current.hashing if keys else b""
+
+
+def _redacted(keys: AuditKeys | None) -> Prompts:
     if find_spec("presidio_analyzer") is None:
         raise ModuleNotFoundError(name="presidio_analyzer")
     from serving.store.redacting import Redacting  # noqa: PLC0415 - if it is used
 
     redacting = Redacting()
-    return Kept(form="redacted", into=lambda value, _: _json(redacting.value(value)))
+    return Kept(
+        form="redacted",
+        into=lambda value, _: _json(redacting.value(value)),
+        hash_key=_hash_key(keys),
+    )
 
 
 def _encrypted(keys: AuditKeys | None) -> Prompts:
@@ -95,7 +104,11 @@ def _encrypted(keys: AuditKeys | None) -> Prompts:
 
     if keys is None:
         raise ConfigError("keeping prompts as full needs a key", param=PARAM)
-    return Kept(form="full", into=lambda value, where: encrypt(keys, _json(value), where))
+    return Kept(
+        form="full",
+        into=lambda value, where: encrypt(keys, _json(value), where),
+        hash_key=_hash_key(keys),
+    )
 
 
 def _choice(choice: Choice) -> dict[str, Any]:

@@ -6,7 +6,7 @@ the values does not exceed.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine, func, select
 
 from cascade.audit import PICO
 from cascade.types import Kind
+from serving.prewarm.recorded import POLICY as PREWARM
 from serving.store.ranges import Range, Summed, read_exactly, waiting
 from serving.store.sums import MICRO, SILENT, time_of
 from serving.store.tables import call_sums, judge_sums, request_sums, requests
@@ -102,7 +103,7 @@ class Stats:
     Attributes:
         first_at: when the first request began, seconds since the epoch; None when there is none.
         escalated: requests that asked more than one model for the answer.
-        dollars: of the requests whose cost is known.
+        dollars: of the requests whose cost is known, those sent ahead to fill a cache included.
         unknown_cost: requests whose cost is not.
         compared: requests of which both the cost and what the dearest tier alone would have cost
             are known.
@@ -149,7 +150,7 @@ def stats(engine: Engine, since: float | None = None, until: float | None = None
         first_at=first_at,
         last_at=last_at,
         uncounted=left,
-        statuses=requests_by(asked, "status"),
+        statuses=requests_by(of_clients(asked), "status"),
         arms=arms_of(asked),
         tiers=tiers_of(asked, found[call_sums]),
         judges=judges_of(found[judge_sums]),
@@ -161,15 +162,20 @@ def stats(engine: Engine, since: float | None = None, until: float | None = None
 
 def totals_of(asked: Sequence[Summed]) -> dict[str, Any]:
     """Sums over all requests, by the names that Stats has for them."""
-    of = total(asked)
+    of, spent = total(of_clients(asked)), total(asked)
     return {
-        **{name: of[name] for name in ("requests", "escalated", "unknown_cost", "compared")},
-        "scored": of["scored"],
-        "dollars": dollars(of["cost_pico"]),
+        **{name: of[name] for name in ("requests", "escalated", "compared", "scored")},
+        "unknown_cost": spent["unknown_cost"],
+        "dollars": dollars(spent["cost_pico"]),
         "baseline": dollars(of["baseline_pico"]),
         "saved": dollars(of["baseline_pico"] - of["compared_cost_pico"]),
         "mean_score": of["score_micro"] / MICRO / of["scores"] if of["scores"] else None,
     }
+
+
+def of_clients(asked: Iterable[Summed]) -> Iterator[Summed]:
+    """Without requests that were sent ahead to fill a cache: these only count as spending."""
+    return (each for each in asked if each.key["policy"] != PREWARM)
 
 
 def requests_by(asked: Iterable[Summed], key: str) -> dict[str, int]:

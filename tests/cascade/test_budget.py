@@ -88,6 +88,18 @@ def test_a_call_that_does_not_fit_is_left_out_with_the_reason(quote, budget, why
     assert ("large" in them.quotes) is (why is None)
 
 
+def test_what_judging_it_is_expected_to_cost_is_part_of_a_call_that_is_judged_in_any_case():
+    dear = replace(quoted("small"), judge_dollars=Decimal("0.002"))
+    budget = Budget(dollars=Decimal("0.0025"))
+    them = candidates(dear)
+    them.hold_to(budget, [], 0.0)
+    assert them.unfit == {"small": "is expected to cost $0.003, and $0.0025 is left"}
+    unseen = Candidates(steps=[*STEPS, Step(tier="small")])
+    unseen.add(dear)
+    unseen.hold_to(budget, [], 0.0)
+    assert not unseen.unfit
+
+
 def test_what_was_spent_counts():
     them = candidates(quoted("small"), quoted("large"))
     spent = builders.attempt(cost=Cost(output=Decimal("0.002")))

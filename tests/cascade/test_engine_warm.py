@@ -156,6 +156,19 @@ async def test_a_model_that_was_not_asked_is_cold_when_the_conversation_comes_to
     assert large.quote.cold_tokens == small.quote.warm_tokens + small.quote.cold_tokens
 
 
+@pytest.mark.parametrize("ahead", [True, False])
+async def test_what_went_ahead_neither_warms_the_dearest_tier_alone_nor_is_a_turn(ahead):
+    bench = Bench(served("small"), served("large"), judge=FixedJudge(0.1, 0.9))
+    await Talk(bench).turn("first")
+    went_up = bench.engine.sessions.recall(Talk(bench).ask("second")).escalation
+    asked = Talk(bench, system=ask_only()).ask("third " * 400)
+    await bench.run(replace(asked, id="ahead", prewarm=ahead))
+    later = bench.engine.sessions.recall(asked).escalation
+    assert (later == went_up) is ahead
+    cold = await Bench(served("small"), served("large"), judge=FixedJudge(0.9)).run(asked)
+    assert ((await bench.run(asked)).baseline == cold.baseline) is ahead
+
+
 async def test_a_cache_that_lost_what_was_there_is_believed():
     server = Server()
     bench = Bench(served("small", server=server), arm=ONLY_SMALL)

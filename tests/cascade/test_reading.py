@@ -189,6 +189,25 @@ async def test_a_long_prompt_is_worked_on_in_a_thread_and_a_short_one_at_once(si
     assert here == (size < AT_ONCE_BYTES)
 
 
+class Seen(str):
+    """An image's address that knows in which threads it was taken apart."""
+
+    __slots__ = ("seen",)
+
+    def find(self, *args):
+        self.seen.add(threading.current_thread())
+        return super().find(*args)
+
+
+async def test_the_bytes_of_an_image_are_never_hashed_where_others_wait():
+    address = Seen(IMAGE["image_url"]["url"])
+    address.seen = set()
+    image = {"type": "image_url", "image_url": {"url": address}}
+    await read(asked({"role": "user", "content": [image]}), tier("t"))
+    assert address.seen
+    assert threading.current_thread() not in address.seen
+
+
 async def test_many_long_prompts_at_the_same_time_are_read_as_each_alone():
     reader = Reader()
     reader._fingerprints = Fingerprints(max_remembered=3)  # noqa: SLF001 - so that much is dropped

@@ -1,9 +1,11 @@
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
 import pytest
 
 from cascade.errors import ConfigError, EstimatorError, JudgeError
+from cascade.protocols import Backend
 from cascade.types import ChatRequest, Choice, Completion, Cost, Verdict
 from judges.agreement import AgreementJudge
 from judges.finals import final_answer, normalised
@@ -85,11 +87,11 @@ async def test_one_call_gives_all_samples_where_the_server_can():
 
 
 async def test_what_a_server_leaves_out_of_one_call_is_asked_for_again():
-    class Stubborn:
+    class Stubborn(Backend):
         """Gives one choice, whatever n says."""
 
-        def __init__(self):
-            self.inner, self.requests = tier("small", "42"), []
+        def __init__(self, inner):
+            self.inner, self.requests = inner, []
 
         async def stream(self, request):
             self.requests.append(request)
@@ -98,11 +100,10 @@ async def test_what_a_server_leaves_out_of_one_call_is_asked_for_again():
             async for chunk in self.inner.stream(again):
                 yield chunk
 
-        price = staticmethod(tier("small").price)
-        name = "small"
-
-    stubborn = Stubborn()
-    judge = AgreementJudge(k=3, one_call=True, tiers={"small": stubborn})
+    plain = tier("small", "42")
+    stubborn = Stubborn(plain.backend)
+    tiers = {"small": replace(plain, backend=stubborn)}
+    judge = AgreementJudge(k=3, one_call=True, tiers=tiers)
     assert (await judge.judge(REQUEST, answer())).features["samples"] == 3
     assert [request.params.get("n") for request in stubborn.requests] == [3, None, None]
 

@@ -78,6 +78,18 @@ def test_a_policy_has_its_fitted_posterior_in_every_arm_and_its_doubts_are_warni
     assert warning.startswith("policy default: of its posterior: it was fitted on answers of tiny")
 
 
+def test_a_prior_that_the_posterior_overrides_is_warned_of(tmp_path):
+    text = fitted(tmp_path)
+    *_, warning = wired(tmp_path, text).warnings
+    assert warning == (
+        "policy default: it has both a posterior and a prior; where there is no estimate the "
+        "posterior's rates are believed of small and large, not policies.default.prior: leave one "
+        "of them out"
+    )
+    alone = wired(tmp_path, text.replace("    prior: {small: 0.6, large: 0.8}\n", "")).warnings
+    assert not any("both" in each for each in alone)
+
+
 def test_another_fit_is_another_version_of_the_configuration(tmp_path):
     text = fitted(tmp_path)
     without, one = wired(tmp_path, GOOD).version, wired(tmp_path, text).version
@@ -134,6 +146,16 @@ def test_a_policy_that_knows_nothing_of_its_tiers_is_warned_of(tmp_path):
     assert "it believes that large is right with 0.5" in warning
     whole = half.replace("{small: 0.6}", "{small: 0.6, large: 0.8}")
     assert wired(tmp_path, whole).warnings == ()
+
+
+def test_a_judge_that_asks_a_tier_without_a_price_cannot_be_weighed(tmp_path):
+    asking = "{type: panel, members: [reads]}\n  reads: {type: llm, tier: spare}"
+    text = GOOD.replace("{type: format}", asking)
+    with pytest.raises(ConfigError, match=r"cascade\.yaml:4: .*judge sound asks it, and policy"):
+        wired(tmp_path, text)
+    unweighed = re.sub(r"(?s)    type: utility.*\nexperiments.*", "    type: ladder\n", text)
+    unweighed += "    steps: [{tier: small, judge: sound, accept_at: 0.5}, {tier: large}]\n"
+    assert wired(tmp_path, unweighed).tiers["spare"].prices is None
 
 
 def test_a_policy_that_does_not_weigh_dollars_needs_no_price_and_no_belief(tmp_path):

@@ -211,6 +211,19 @@ async def test_a_wrong_pin_in_the_body_is_named_although_a_header_says_another(a
 
 
 @pytest.mark.parametrize("api", APIS)
+async def test_a_cache_is_only_filled_of_a_tier_that_is_named(api):
+    app, log = app_of(snapshot())
+    path, body = APIS[api].path, APIS[api].body()
+    ahead = (b"x-cascade-prewarm", b"true")
+    answer = await ask(app, path, body, [ahead])
+    assert (answer.status, answer.field) == (400, "cascade.prewarm")
+    assert not log.results
+    answer = await ask(app, path, body, [ahead, (b"x-cascade-pin", b"small")])
+    assert answer.status == 200
+    assert log.results[0].request.prewarm
+
+
+@pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("name", ["max-cost", "budget", "", "tier-name", "sesion"])
 async def test_a_header_for_cascade_that_is_not_known_is_told_what_is(api, name):
     app, log = app_of(snapshot())

@@ -153,8 +153,8 @@ def test_what_cannot_work_is_refused_with_line_and_key(tmp_path, tier, fault):
         ("{backend: litellm_api, model: openai/gpt-99}", None),
         (OPUS, None),
         (plus(OPUS, "accepts: [cache_control]"), MARKED),
-        (plus(OPUS, "breakpoints: true"), MARKED),
-        (plus(OPUS, "breakpoints: {ttl: 1h}"), replace(MARKED, ttl_seconds=3600)),
+        (plus(OPUS, "breakpoints: true"), replace(MARKED, marked=False)),
+        (plus(OPUS, "breakpoints: {ttl: 1h}"), replace(MARKED, ttl_seconds=3600, marked=False)),
     ],
 )
 def test_how_a_tier_keeps_prompts_is_stated_or_known(tmp_path, tier, expected):

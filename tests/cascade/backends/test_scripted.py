@@ -1,9 +1,10 @@
-"""The scripted model's errors."""
+"""The scripted model's errors and usage."""
 
 import pytest
 
 from cascade.backends.scripted import Script, ScriptedBackend
 from cascade.errors import BackendOverloadedError, BackendServerError, ConfigError
+from cascade.types import Usage
 from tests.engines import request
 
 
@@ -29,3 +30,11 @@ def test_a_wait_that_is_no_number_of_seconds_is_refused(wait):
 def test_a_wait_without_an_error_is_refused():
     with pytest.raises(ConfigError, match="needs an error"):
         ScriptedBackend(answers=[{"text": "ok", "retry_after": 1}])
+
+
+async def test_a_configuration_says_what_usage_is_reported():
+    told = {"text": "ok", "usage": {"input": 5, "cache_read": 7, "output": 1}}
+    completion = await ScriptedBackend(answers=[told]).complete(request())
+    assert completion.usage == Usage(input=5, cache_read=7, output=1)
+    with pytest.raises(ConfigError, match="a usage has no cached"):
+        ScriptedBackend(answers=[{"usage": {"cached": 7}}])

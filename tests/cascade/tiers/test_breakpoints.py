@@ -4,7 +4,7 @@ from copy import deepcopy
 
 import pytest
 
-from cascade.tiers.breakpoints import MOST_MARKS, Breakpoints, marked
+from cascade.tiers.breakpoints import MOST_MARKS, Breakpoints, marked, up_to_last_mark
 from cascade.types import ChatRequest
 
 FIVE, HOUR = {"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}
@@ -274,3 +274,25 @@ def test_the_end_of_the_request_before_is_marked_as_it_was_then():
     turns = [marked(asked(*TALK[:n]), RULE) for n in (4, 6)]
     assert turns[0].messages[3] == turns[1].messages[3]
     assert turns[0].messages[0] == turns[1].messages[0]
+
+
+def test_a_prompt_ends_for_the_cache_behind_its_last_mark():
+    mark = {"cache_control": {"type": "ephemeral"}}
+    tools = [{"type": "function", "function": {"name": name}} for name in "ab"]
+    messages = [{"role": role, "content": role} for role in ("system", "user", "assistant", "user")]
+
+    def kept(tool=None, message=None, **params):
+        asked = ChatRequest(
+            id="r",
+            messages=[{**m, **(mark if i == message else {})} for i, m in enumerate(messages)],
+            tools=[{**t, **(mark if i == tool else {})} for i, t in enumerate(tools)],
+            params=params,
+        )
+        found = up_to_last_mark(asked)
+        return None if found is None else (len(found.tools), len(found.messages))
+
+    assert kept() is None
+    assert kept(tool=0) == (1, 0)
+    assert kept(message=0) == (2, 1)
+    assert kept(tool=1, message=2) == (2, 3)
+    assert kept(tool=1, **mark) == (2, 4)

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import urllib.request
 
 import pytest
 from click.testing import CliRunner
@@ -7,7 +8,11 @@ from click.testing import CliRunner
 from serving.cli import cascade
 from serving.store import queries, schema
 from serving.store.database import engine_for
+from serving.store.keys import new_key
+from tests.end_to_end.processes import CascadeProcess
+from tests.metrics import Read
 from tests.services import running, snapshot
+from tests.serving.test_config import GOOD
 
 CONFIG = """
 tiers:
@@ -23,6 +28,7 @@ BODY = {"messages": [{"role": "user", "content": "hi"}], "temperature": 0}
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.delenv("CASCADE_AUDIT_URL", raising=False)
+    monkeypatch.delenv("CASCADE_AUDIT_KEY", raising=False)
     (tmp_path / "cascade.yaml").write_text(CONFIG)
     (tmp_path / "body.json").write_text(json.dumps(BODY))
     schema.upgrade(f"sqlite:///{tmp_path}/cascade.db")
@@ -61,6 +67,26 @@ def test_it_says_the_same_to_machines_and_the_log_has_it(folder):
     engine.dispose()
     assert (row.id, row.tenant) == (report["request_id"], "default")
     assert [attempt.kind for attempt in row.attempts] == ["prewarm"]
+
+
+def logged(folder):
+    engine = engine_for(f"sqlite:///{folder}/cascade.db")
+    [row] = queries.tail(engine, 1)
+    engine.dispose()
+    return row.prompt_hash, [segment["raw"] for segment in row.segments or ()]
+
+
+def test_the_log_keeps_of_its_prompt_what_it_keeps_of_any(folder, monkeypatch):
+    hashes = []
+    for key in ("", new_key(), new_key()):
+        monkeypatch.setenv("CASCADE_AUDIT_KEY", key)
+        run(folder, "t")
+        hashes.append(logged(folder))
+    prompts, segments = zip(*hashes, strict=True)
+    assert len(set(prompts)) == len({raw for [raw] in segments}) == 3
+    (folder / "cascade.yaml").write_text(f"{CONFIG}\naudit: {{prompts: none}}\n")
+    run(folder, "t")
+    assert logged(folder) == ("", [])
 
 
 def test_a_tenants_cache_is_filled_for_that_tenant(folder):
@@ -113,10 +139,32 @@ async def test_a_running_service_can_be_asked_to_send_it(folder):
         [asked] = service.backend("small").requests
         assert (asked.tenant, asked.params) == ("acme", {"temperature": 0, "max_tokens": 1})
         [result] = service.log.results
+        assert result.request.prewarm
         report = json.loads(output)
         assert report["request_id"] == result.request.id
         assert report["cost_usd"] == f"{result.cost.total:f}"
         assert report["usage"]["input"] == 10
+
+
+def test_the_running_services_log_has_it_as_spent_and_as_nobodys_answer(folder):
+    served = CascadeProcess(folder / "served.yaml", CASCADE_HOME=str(folder / "home"))
+    served.config.write_text(GOOD)
+    served.start()
+    try:
+        status, output, fault = run(folder, "small", "--through", served.url, "--json")
+        assert status == 0, fault
+        told = Read(urllib.request.urlopen(f"{served.url}/metrics", timeout=60).read())
+    finally:
+        served.stop()
+    assert told("cost_usd_total", tier="small", kind="prewarm") > 0
+    assert told("prefill_tokens_total", tier="small") is None
+    engine = engine_for(f"sqlite:///{folder}/cascade.db")
+    [row] = queries.tail(engine, 10)
+    engine.dispose()
+    assert (row.id, row.policy) == (json.loads(output)["request_id"], "prewarm")
+    assert (row.tier, row.answers, row.baseline_pico) == (None, 0, None)
+    assert row.cost_pico > 0
+    assert [attempt.kind for attempt in row.attempts] == ["prewarm"]
 
 
 async def test_a_service_that_refuses_or_is_not_there_is_told(folder):

@@ -309,6 +309,15 @@ def test_without_a_read_on_the_row_the_tiers_card_tells_it_or_nobody_does(engine
     assert (priced.dollars, priced.unpriced) == (1700 * Decimal("3.45") / 10**6, 0)
 
 
+def test_a_loss_that_cost_less_than_nothing_has_its_example_as_well() -> None:
+    """A card may price what is read above what is computed."""
+    one, two = unlogged(asked("one", 0, 0, "u1"), asked("two", 9, 0, "u1", "a:1", "u2"))
+    odd = [one, two._replace(paid=two.paid._replace(premium=-1_000_000))]
+    [found] = diagnose(odd).findings
+    assert found.dollars < 0
+    assert (found.before, found.after) == ("one", "two")
+
+
 def test_findings_come_dearest_first(engine: Engine) -> None:
     log = [
         first(),

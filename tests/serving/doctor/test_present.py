@@ -1,9 +1,10 @@
 import json
+from decimal import Decimal
 
 import pytest
 
 from serving.doctor.causes import Cause
-from serving.doctor.doctor import Diagnosis, diagnose
+from serving.doctor.doctor import Diagnosis, TierWarmth, diagnose
 from serving.doctor.present import diagnosis_json, diagnosis_view
 from tests.serving.doctor.logs import asked, unlogged
 from tests.serving.store.test_present import shown
@@ -50,6 +51,28 @@ def test_a_fork_is_named_and_dollars_that_are_not_known_are_not_made_up() -> Non
     text = " ".join(shown(diagnosis_view(diagnose(unlogged(*log)), 10)).split())
     assert "a fork, which loses its parent's prefix" in text
     assert "unknown dollars" in text
+
+
+def test_a_busy_log_fits_into_a_terminal_with_its_tiers_names() -> None:
+    busy = TierWarmth(
+        tier="large",
+        calls=149_610,
+        unreported=0,
+        unknown=0,
+        first=1_200,
+        missed=38_449,
+        prompt_tokens=1_219_790_400,
+        read_tokens=850_000_000,
+        lost_tokens=234_736_000,
+        by_request=0.661,
+        dollars=Decimal(1),
+        output_dollars=Decimal(0),
+    )
+    view = diagnosis_view(Diagnosis(tiers=(busy,), findings=()), 10)
+    (row,) = [line for line in shown(view, 80).splitlines() if line.split()[:1] == ["large"]]
+    assert "149,610" in row
+    assert "1,220 M" in row
+    assert row.rstrip().endswith("235 M")
 
 
 def test_an_empty_log_says_what_to_do() -> None:

@@ -4,9 +4,12 @@ from decimal import Decimal
 
 import pytest
 
-from cascade.types import Cost, Kind, Outcome, Step
+from cascade.asking.calls import ask
+from cascade.backends.scripted import Script
+from cascade.types import Cost, Kind, Outcome, Step, Usage
 from tests.builders import attempt, completion, cost, escalated, failed, result, usage
-from tests.metrics import counted
+from tests.engines import request, tier
+from tests.metrics import Read, counted, metrics
 
 
 def test_requests_are_counted_by_how_they_were_decided_and_how_they_ended():
@@ -107,7 +110,7 @@ def test_calls_that_did_not_wait_are_in_the_waits_and_those_never_sent_are_not()
     assert told("queue_wait_ms_bucket", tier="small", le="1.0") == 1
 
 
-def test_a_judges_call_counts_for_money_and_not_for_tokens():
+def test_a_judges_attempt_counts_for_money_and_its_tokens_where_the_model_was_asked():
     judged = attempt(
         0, kind=Kind.JUDGE, step=Step(tier="small", judge="told"), outcome=Outcome.JUDGE_ERROR
     )
@@ -115,3 +118,17 @@ def test_a_judges_call_counts_for_money_and_not_for_tokens():
     assert told("attempts_total", tier="small", kind="judge", outcome="judge_error") == 1
     assert told("cost_usd_total", tier="small", kind="judge") == 0.00000172
     assert told("prefill_tokens_total", tier="small") is None
+
+
+async def test_what_a_judge_asks_of_a_model_is_in_the_tokens_once_and_in_its_cost_by_its_verdict():
+    script = Script(text="5", usage=Usage(input=30, cache_read=70, output=1))
+    grading = tier("grading", script)
+    made = metrics(tier("small"), grading)
+    await ask(grading, request())
+    told = Read(made.told([], None))
+    assert told("prefill_tokens_total", tier="grading") == 100
+    assert told("prefix_cache_hit_tokens_total", tier="grading") == 70
+    assert told("prefix_cache_miss_tokens_total", tier="grading") == 30
+    assert told("decode_tokens_total", tier="grading") == 1
+    assert told.labels("cost_usd_total") == set()
+    assert told.labels("ttft_ms_count") == set()

@@ -1,5 +1,7 @@
 """What one turn of a conversation left to the next, known by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from cascade.caches import CacheCard
@@ -8,6 +10,7 @@ from cascade.pace import Pace
 from cascade.types import Choice
 from serving.metrics import turns
 from serving.metrics.metrics import Metrics
+from serving.prewarm.recorded import as_prewarm
 from tests.builders import attempt, completion, request, result, usage
 from tests.engines import tier
 from tests.metrics import Read, counted
@@ -160,6 +163,13 @@ def test_a_result_with_something_said_after_it_counts():
 def test_the_result_of_another_conversations_call_is_none_of_this_one():
     told = counted(calling("c1"), bringing("c1", at=103.0, session="other"))
     assert told("tool_latency_ms_count") == 0
+
+
+def test_a_result_that_is_sent_ahead_to_fill_a_cache_does_not_count():
+    came = bringing("c1", at=105.5)
+    ahead = as_prewarm(replace(came, request=replace(came.request, prewarm=True), started_at=103.0))
+    told = counted(calling("c1"), ahead, came)
+    assert (told("tool_latency_ms_count"), told("tool_latency_ms_sum")) == (1, 3500)
 
 
 def test_a_wall_clock_that_was_set_back_makes_no_negative_time():

@@ -65,7 +65,7 @@ def test_one_use_does_not_pay_for_a_write():
     found = economics(sent(**WRITTEN), card(), 1)
     assert not found.pays
     [note] = advice(sent(**WRITTEN), tier("t", cache=TTL), found)
-    assert "1 uses are too few" in note
+    assert "1 use is too few" in note
 
 
 @pytest.mark.parametrize("prices", [None, card(read=None)])

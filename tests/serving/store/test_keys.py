@@ -26,9 +26,9 @@ def test_the_first_key_is_the_one_in_use_and_all_are_known():
 def test_uses_have_keys_of_their_own_and_a_name_says_nothing_of_them():
     key = given(FIRST).current
     secret = base64.urlsafe_b64decode(FIRST)
-    assert len({key.encrypting, key.sealing, secret}) == 3
+    assert len({key.encrypting, key.sealing, key.hashing, secret}) == 4
     assert repr(key) == f"AuditKey(id='{key.id}')"
-    assert key.id not in key.encrypting.hex() + key.sealing.hex() + secret.hex()
+    assert key.id not in key.encrypting.hex() + key.sealing.hex() + key.hashing.hex() + secret.hex()
 
 
 @pytest.mark.parametrize("text", ["secret", "!!!", FIRST[:20], f"{FIRST},x", "한글"])

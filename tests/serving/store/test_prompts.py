@@ -50,6 +50,19 @@ def test_with_none_not_even_a_hash_is_kept():
     assert (row.prompt_text, row.answer_text) == (None, None)
 
 
+@pytest.mark.parametrize("form", ["hash", "none", "full"])
+def test_with_a_key_nobody_without_it_can_try_whether_a_hash_is_of_a_text(form, monkeypatch):
+    hashed = []
+    for _ in range(2):
+        monkeypatch.setenv("CASCADE_AUDIT_KEY", new_key())
+        kept = prompts(form, audit_keys())
+        assert repr(kept.hash_key) not in repr(kept)
+        hashed += [kept.hash_key.hex(), record(asked(), prompts=kept).prompt_hash]
+    plain = record(asked(), prompts=prompts("hash")).prompt_hash
+    assert len({*hashed, plain}) == (5 if form != "none" else 4)
+    assert prompts("hash").hash_key == b""
+
+
 def test_a_redacted_prompt_reads_as_it_was_but_for_what_identifies_somebody(engine, open_sink):
     pytest.importorskip("presidio_analyzer")
     sink = open_sink(prompts=prompts("redacted"))

@@ -6,7 +6,9 @@ from sqlalchemy import Engine
 
 from cascade.audit import record
 from cascade.types import Outcome, Step
+from serving.prewarm.recorded import as_prewarm
 from serving.store.feedback import Feedback
+from serving.store.overview import overview
 from serving.store.rows import decode, encode, insert
 from serving.store.stats import ArmUse, JudgeUse, Quantiles, Stats, TierUse, stats
 from tests.builders import attempt, completion, cost, escalated, failed, result, usage, verdict
@@ -204,3 +206,16 @@ def test_money_adds_up_to_the_last_pico_dollar(engine: Engine) -> None:
             [decode(encode(record(result(attempts=(tiny,))))) for _ in range(1000)],
         )
     assert stats(engine).dollars == Decimal("0.000000001")
+
+
+def test_what_went_ahead_to_fill_a_cache_is_spent_and_is_nobodys_request(engine: Engine) -> None:
+    given = [escalated("a"), as_prewarm(result("b"))]
+    with engine.begin() as connection:
+        insert(connection, [decode(encode(record(each))) for each in given])
+    found = stats(engine)
+    assert (found.requests, found.escalated, found.statuses) == (1, 1, {"ok": 1})
+    assert found.dollars == 2 * Decimal(SMALL) + Decimal(LARGE)
+    assert {use.policy: use.requests for use in found.arms} == {"default": 1, "prewarm": 1}
+    assert [use.calls for use in found.tiers] == [1, 2]
+    shown = overview(engine).totals
+    assert (shown.requests, shown.escalated, shown.dollars) == (1, 1, found.dollars)
