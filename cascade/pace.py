@@ -5,7 +5,7 @@ with load and hardware, so nothing is assumed, newer answers count more, and a t
 answered yet has no expected time.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cascade.quote import Quote
 from cascade.types import Attempt, Usage
@@ -64,14 +64,14 @@ class Pace:
             attempt.seconds - y if following else 0.0
         )
 
-    def expect(self, quote: Quote) -> Quote:
-        """The quote with the time that its expected tokens take, if that is known."""
+    def seconds(self, quote: Quote) -> float | None:
+        """The time that a quote's expected tokens take; None where that is not known."""
         line = self._lines.get(quote.tier)
         if line is None or line.output_tokens <= 0.0:
-            return quote
+            return None
         per_token = line.output_seconds / line.output_tokens
         following = max(0, quote.expected_output_tokens - 1)
-        return replace(quote, seconds=_first(line, quote.cold_tokens) + following * per_token)
+        return _first(line, quote.cold_tokens) + following * per_token
 
     def prompt_token_seconds(self, tier: str) -> float | None:
         """What one more prompt token that is computed takes; None while nothing shows it."""

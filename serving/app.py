@@ -10,8 +10,9 @@ from starlette.routing import Route
 from cascade.errors import CascadeError
 from cascade.types import Failure
 from serving import present
+from serving.admin.door import Door
 from serving.admin.routes import router as admin_router
-from serving.answering import Answering, json_response
+from serving.answering import Answering, AnsweringFirst, json_response
 from serving.feedback import router as feedback_router
 from serving.idempotency import Idempotency
 from serving.logs import RequestLog
@@ -45,14 +46,17 @@ def create_app(service: Service) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # Cascade has its own
         routes=[Route(path, Answering(api), methods=["POST"]) for path, api in APIS.items()],
     )
     app.state.service = service
     app.state.fault = None
+    app.state.door = Door()
     app.include_router(router)
     app.include_router(responses_router)
     app.include_router(feedback_router)
     app.include_router(admin_router)
+    app.add_middleware(AnsweringFirst, apis=APIS, refuse=_refused)
     if service.metrics is not None:
         from serving.metrics.routes import InFlight, route  # noqa: PLC0415 - if it is used
 
@@ -61,7 +65,7 @@ def create_app(service: Service) -> FastAPI:
     if service.page is not None:
         from serving.dashboard.routes import mounted  # noqa: PLC0415 - if it is used
 
-        app.mount(service.page.root, mounted(service, service.page))
+        app.mount(service.page.root, mounted(service, service.page, app.state.door))
     app.add_middleware(Idempotency, service=service, paths=APIS, refuse=_refused)
     app.add_middleware(RequestLog)  # around all others, since it gives a request its id
     app.add_exception_handler(CascadeError, _refused)
@@ -98,4 +102,4 @@ def _response(http: Request, fault: CascadeError | Failure, status: int) -> Resp
         body = messages.error(fault, identity)
     else:
         body = present.error(fault)
-    return json_response(body, status, present.identity(identity))
+    return json_response(body, status, present.identity(identity) | present.retry(fault))

@@ -8,7 +8,7 @@ connection. A failure before that still has its own status; afterwards it is an 
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Any, ClassVar, TypeVar
 
 import orjson
@@ -30,22 +30,26 @@ T = TypeVar("T")
 
 async def unless_gone(receive: Receive, work: Awaitable[T]) -> T | None:
     """The work's result; None when the client left first, in which case the work is cancelled."""
-    task = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(_gone(receive))
+    working = asyncio.current_task()
+    if working is None:
+        raise AssertionError("who waits for a client is a task")
+    others = working.cancelling()
+    leaving = asyncio.create_task(_gone(receive, working))
     try:
-        await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        return task.result() if task.done() else None
+        return await work
+    except asyncio.CancelledError:
+        if leaving.done() and working.uncancel() <= others:
+            return None
+        raise
     finally:
-        for each in (task, leaving):
-            if not each.done():
-                each.cancel()
-                with suppress(asyncio.CancelledError):
-                    await each
+        leaving.cancel()
 
 
-async def _gone(receive: Receive) -> None:
+async def _gone(receive: Receive, working: asyncio.Task[Any]) -> None:
+    """Cancel a task once the client leaves."""
     while (await receive())["type"] != "http.disconnect":
         pass
+    working.cancel()
 
 
 class AnswerStream(Response, ABC):

@@ -1,11 +1,12 @@
 """Time that the service adds to a call, side by side with the LiteLLM proxy in one run.
 
-    python -m benchmarks.overhead [--seconds S] [--without-litellm]
+    python -m benchmarks.overhead [--seconds S] [--without-litellm] [--cpu]
 
 One upstream that answers at once; in front of it nothing, Cascade (a ladder whose first step is
 judged by `format`, audit log on SQLite), and the LiteLLM proxy, which is installed into its own
 environment on first use. Every service runs as one worker on one core; client and upstream share
-another. Needs Linux (taskset) and two cores that do nothing else.
+another. Needs Linux (taskset) and two cores that do nothing else. With `--cpu` it tells the CPU
+time of a request instead, for which the cores need not be idle.
 """
 
 import argparse
@@ -18,15 +19,17 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.overhead import cpu
 from serving.models.home import home
 
 LITELLM = "litellm==1.110.2"
@@ -38,6 +41,8 @@ print(*(r.split(";")[0] for r in requires("litellm")
         and "python_full_version >= '3.15'" not in r.replace('"', "'")), sep="\\n")
 """
 CONNECTIONS = (1, 16, 64)
+BUSY = 16
+HOWS = ("whole", "streamed")
 SERVICE_CORE, CLIENT_CORE = "0", "1"
 ROOT = Path(__file__).parents[2]
 
@@ -83,34 +88,71 @@ class Measured:
     errors: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A service that answers."""
+
+    url: str
+    pid: int
+
+
+Starter = Callable[[Path, str], AbstractContextManager[Running]]
+"""Starts a service in a folder, in front of an upstream."""
+
+
 def main() -> None:
     """Measure all, print the table and what it says."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seconds", type=float, default=6.0, help="of each cell")
     parser.add_argument("--without-litellm", action="store_true")
+    parser.add_argument("--cpu", action="store_true", help="CPU time of a request, by thread")
     given = parser.parse_args()
-    with ExitStack() as stack, tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        upstream = stack.enter_context(_upstream())
-        urls = {
-            "alone": upstream,
-            "Cascade": stack.enter_context(_cascade(folder, upstream)),
-        }
-        found = _measure_all(urls, given.seconds)
-    if not given.without_litellm:
-        with ExitStack() as stack, tempfile.TemporaryDirectory() as name:
-            upstream = stack.enter_context(_upstream())
-            proxy = stack.enter_context(_litellm(Path(name), upstream))
-            found += _measure_all({"LiteLLM": proxy}, given.seconds)
+    services = {"Cascade": _cascade} | ({} if given.without_litellm else {"LiteLLM": _litellm})
+    if given.cpu:
+        Console().print(cpu.table(_spent(services, given.seconds)))
+        return
+    found: list[Measured] = []
+    for name, start in services.items():
+        with _started(start) as (upstream, service):
+            alone = {} if found else {"alone": upstream}
+            found += _measure_all({**alone, name: service.url}, given.seconds)
     Console().print(_table(found))
     for sentence in _sentences(found):
         Console().print(sentence)
 
 
+def _spent(services: Mapping[str, Starter], seconds: float) -> list[cpu.Spent]:
+    """Of each service, under loads that keep it busy."""
+    found = []
+    for name, start in services.items():
+        with _started(start) as (_, service):
+            for how in HOWS:
+                load = partial(_asked, service.url, how, BUSY, seconds)
+                threads = cpu.spent(service.pid, load)
+                found.append(cpu.Spent(service=name, how=how, connections=BUSY, threads=threads))
+    return found
+
+
+@contextmanager
+def _started(start: Starter) -> Iterator[tuple[str, Running]]:
+    """An upstream's address, and a service in front of it."""
+    with (
+        _upstream() as upstream,
+        tempfile.TemporaryDirectory() as folder,
+        start(Path(folder), upstream) as service,
+    ):
+        yield upstream, service
+
+
+def _asked(url: str, how: str, connections: int, seconds: float) -> int:
+    """How often a service was asked in that time."""
+    return int(_loaded(url, how, connections, seconds)["sent"])
+
+
 def _measure_all(urls: dict[str, str], seconds: float) -> list[Measured]:
     return [
         _measure(service, url, how, connections, seconds)
-        for how in ("whole", "streamed")
+        for how in HOWS
         for connections in CONNECTIONS
         for service, url in urls.items()
     ]
@@ -118,10 +160,7 @@ def _measure_all(urls: dict[str, str], seconds: float) -> list[Measured]:
 
 def _measure(service: str, url: str, how: str, connections: int, seconds: float) -> Measured:
     Console(stderr=True).print(f"{service}, {how}, {connections} at once", highlight=False)
-    command = _python(CLIENT_CORE, "-m", "benchmarks.overhead.load")
-    arguments = [url, "ladder", str(connections), str(seconds), how]
-    done = subprocess.run([*command, *arguments], check=True, capture_output=True, cwd=ROOT)  # noqa: S603
-    told = json.loads(done.stdout)
+    told = _loaded(url, how, connections, seconds)
     return Measured(
         service=service,
         how=how,
@@ -129,8 +168,17 @@ def _measure(service: str, url: str, how: str, connections: int, seconds: float)
         per_second=told["per_second"],
         p50_ms=told["p50_ms"],
         p99_ms=told["p99_ms"],
-        errors=told["errors"],
+        errors=int(told["errors"]),
     )
+
+
+def _loaded(url: str, how: str, connections: int, seconds: float) -> dict[str, float]:
+    """What the client tells."""
+    command = _python(CLIENT_CORE, "-m", "benchmarks.overhead.load")
+    arguments = [url, "ladder", str(connections), str(seconds), how]
+    done = subprocess.run([*command, *arguments], check=True, capture_output=True, cwd=ROOT)  # noqa: S603
+    told: dict[str, float] = json.loads(done.stdout)
+    return told
 
 
 def _table(found: Sequence[Measured]) -> Table:
@@ -191,26 +239,29 @@ def _upstream() -> Iterator[str]:
 
 
 @contextmanager
-def _cascade(folder: Path, upstream: str) -> Iterator[str]:
+def _cascade(folder: Path, upstream: str) -> Iterator[Running]:
     config = folder / "cascade.yaml"
     config.write_text(CASCADE.format(upstream=upstream))
     port = _free_port()
-    command = _python(SERVICE_CORE, "-m", "serving.cli", "serve", "--log-level", "WARNING")
+    named = "benchmarks.overhead.named"
+    command = _python(SERVICE_CORE, "-m", named, "serve", "--log-level", "WARNING")
     command += ["--port", str(port), "--config", str(config)]
-    with _running(command, f"http://127.0.0.1:{port}/readyz", folder / "cascade.log"):
-        yield f"http://127.0.0.1:{port}/v1"
+    ready = f"http://127.0.0.1:{port}/readyz"
+    with _running(command, ready, folder / "cascade.log") as pid:
+        yield Running(url=f"http://127.0.0.1:{port}/v1", pid=pid)
 
 
 @contextmanager
-def _litellm(folder: Path, upstream: str) -> Iterator[str]:
+def _litellm(folder: Path, upstream: str) -> Iterator[Running]:
     config = folder / "litellm.yaml"
     config.write_text(PROXY.format(upstream=upstream))
     port = _free_port()
     program = _environment() / "bin" / "litellm"
     command = ["taskset", "-c", SERVICE_CORE, str(program), "--config", str(config)]
     command += ["--host", "127.0.0.1", "--port", str(port), "--num_workers", "1"]
-    with _running(command, f"http://127.0.0.1:{port}/health/liveliness", folder / "litellm.log"):
-        yield f"http://127.0.0.1:{port}/v1"
+    ready = f"http://127.0.0.1:{port}/health/liveliness"
+    with _running(command, ready, folder / "litellm.log") as pid:
+        yield Running(url=f"http://127.0.0.1:{port}/v1", pid=pid)
 
 
 def _environment() -> Path:
@@ -229,7 +280,8 @@ def _environment() -> Path:
 
 
 @contextmanager
-def _running(command: Sequence[str], ready: str, log: Path) -> Iterator[None]:
+def _running(command: Sequence[str], ready: str, log: Path) -> Iterator[int]:
+    """A process that answers; yields its id."""
     environment = {
         **os.environ,
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
@@ -243,7 +295,7 @@ def _running(command: Sequence[str], ready: str, log: Path) -> Iterator[None]:
         )
     try:
         _wait_for(ready, process, log)
-        yield
+        yield process.pid
     finally:
         process.terminate()
         process.wait(30)

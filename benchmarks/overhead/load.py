@@ -2,7 +2,8 @@
 
     python -m benchmarks.overhead.load URL MODEL CONNECTIONS SECONDS whole|streamed
 
-Prints one JSON object: requests, seconds, errors, p50 and p99 in milliseconds.
+Prints one JSON object: requests after the warm-up and all that were sent, errors, requests a
+second, p50 and p99 in milliseconds.
 """
 
 import asyncio
@@ -78,6 +79,7 @@ async def measure(
     counted = sorted(took for at, took in times if at >= warm)
     return {
         "requests": len(counted),
+        "sent": len(times),
         "errors": sum(errors),
         "per_second": len(counted) / (ended - warm),
         "p50_ms": counted[len(counted) // 2] * 1e3,

@@ -5,20 +5,23 @@ work was done, and is the one failure after which the same request may be sent a
 """
 
 import asyncio
-from types import SimpleNamespace
+from contextvars import ContextVar
 from typing import Any
+from weakref import WeakSet
 
 import aiohttp
+from aiohttp.connector import Connection
 
 _AT_ONCE_SECONDS = 0.5  # a round trip: who fails later may have worked, and wants to be paid
 
 
 class Sending:
-    """One request on its way; aiohttp is given it as `trace_request_ctx`."""
+    """One request on its way, from when it is made on; the task that sends it makes it."""
 
     def __init__(self) -> None:
         self._began = asyncio.get_running_loop().time()
         self._kept = False
+        _SENDING.set(self)
 
     def over_a_kept_connection(self) -> None:
         """The request has a connection, and it is not a new one."""
@@ -30,14 +33,31 @@ class Sending:
         return self._kept and asyncio.get_running_loop().time() - self._began < _AT_ONCE_SECONDS
 
 
-def tracing() -> aiohttp.TraceConfig:
-    """What a session needs so that its requests' `Sending` is told."""
-    config = aiohttp.TraceConfig()
-    config.on_connection_reuseconn.append(_reused)
-    return config
+_SENDING: ContextVar[Sending | None] = ContextVar("sending", default=None)
 
 
-async def _reused(_session: aiohttp.ClientSession, context: SimpleNamespace, _: Any) -> None:
-    sending = context.trace_request_ctx
-    if sending is not None:
-        sending.over_a_kept_connection()
+class KeptConnections(aiohttp.TCPConnector):
+    """Connections to a server, which tell the request that gets one whether it is a new one.
+
+    aiohttp's hooks for tracing could tell as well, and take half as long as all the rest of sending
+    a request.
+    """
+
+    def __init__(self, *, keepalive_seconds: float) -> None:
+        super().__init__(limit=0, keepalive_timeout=keepalive_seconds)
+        self._used = WeakSet[asyncio.BaseProtocol]()
+
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Any],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - as aiohttp has it
+    ) -> Connection:
+        """A connection from before, or a new one."""
+        connection = await super().connect(req, traces, timeout)
+        if (protocol := connection.protocol) is not None:
+            if protocol not in self._used:
+                self._used.add(protocol)
+            elif (sending := _SENDING.get()) is not None:
+                sending.over_a_kept_connection()
+        return connection

@@ -6,17 +6,17 @@ once, and a client that leaves frees the model's slot. Connections are pooled an
 
 import asyncio
 import io
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from hashlib import blake2b
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import aiohttp
 import orjson
 
 from cascade.answers import assemble
 from cascade.backends.http_errors import message_of, refusal, short, translated
-from cascade.backends.kept import Sending, tracing
+from cascade.backends.kept import KeptConnections, Sending
 from cascade.backends.patience import Patience
 from cascade.backends.payload import payload
 from cascade.backends.server_tokenizer import ServerTokenizer
@@ -117,21 +117,24 @@ class OpenAIHttpBackend(Backend):
         session, sending = self._open(), Sending()
         try:
             return await session.post(
-                self._endpoint, data=self._body(request), trace_request_ctx=sending
+                self._endpoint,
+                data=self._body(request),
+                headers=request.context or None,
             )
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
             if not sending.was_in_vain:
                 raise
-        return await session.post(self._endpoint, data=self._body(request))
+        return await session.post(
+            self._endpoint, data=self._body(request), headers=request.context or None
+        )
 
     def _open(self) -> aiohttp.ClientSession:
         # A session belongs to the event loop it was made in, so it is made when first needed.
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_SECONDS),
+                connector=KeptConnections(keepalive_seconds=_KEEP_ALIVE_SECONDS),
                 timeout=self._timeout,
                 headers=self._headers,
-                trace_configs=[tracing()],
             )
         return self._session
 
@@ -203,52 +206,65 @@ class _Answer:
         )
 
 
+# Made once: this is asked of every token.
+_TEXT: Final = (str, type(None))
+_OBJECT: Final = (dict, type(None))
+_LIST: Final = (list, type(None))
+
+
 def _is_chunk(data: Any) -> bool:
     """Whether what came has the shape that everything behind relies on."""
     return (
         isinstance(data, dict)
-        and isinstance(data.get("model"), str | None)
-        and isinstance(data.get("usage"), dict | None)
-        and isinstance(data.get("choices"), list | None)
-        and all(_is_choice(choice) for choice in data.get("choices") or ())
+        and isinstance(data.get("model"), _TEXT)
+        and isinstance(data.get("usage"), _OBJECT)
+        and isinstance(data.get("choices"), _LIST)
+        and all(map(_is_choice, data.get("choices") or ()))
     )
 
 
 def _is_choice(choice: Any) -> bool:
-    if not isinstance(choice, dict) or not isinstance(choice.get("delta"), dict | None):
+    if not isinstance(choice, dict) or not isinstance(choice.get("delta"), _OBJECT):
         return False
     delta, logprobs = choice.get("delta") or {}, choice.get("logprobs")
     calls, thoughts = delta.get("tool_calls"), delta.get("thinking_blocks")
     entries = logprobs.get("content") if isinstance(logprobs, dict) else logprobs
     return (
         type(choice.get("index", 0)) is int
-        and isinstance(choice.get("finish_reason"), str | None)
-        and isinstance(delta.get("content"), str | None)
-        and isinstance(calls, list | None)
-        and all(_is_call(call) for call in calls or ())
-        and isinstance(thoughts, list | None)
-        and all(_is_thought(block) for block in thoughts or ())
-        and isinstance(entries, list | None)
-        and all(isinstance(entry, dict) for entry in entries or ())
+        and isinstance(choice.get("finish_reason"), _TEXT)
+        and isinstance(delta.get("content"), _TEXT)
+        and (calls is None or _all(_is_call, calls))
+        and (thoughts is None or _all(_is_thought, thoughts))
+        and (entries is None or _all(_is_entry, entries))
     )
+
+
+def _all(fits: Callable[[Any], bool], listed: Any) -> bool:
+    return isinstance(listed, list) and all(map(fits, listed))
+
+
+def _is_entry(entry: Any) -> bool:
+    return isinstance(entry, dict)
 
 
 def _is_call(call: Any) -> bool:
     return (
         isinstance(call, dict)
         and type(call.get("index", 0)) is int
-        and isinstance(call.get("function"), dict | None)
+        and isinstance(call.get("function"), _OBJECT)
     )
 
 
 def _is_thought(block: Any) -> bool:
     return isinstance(block, dict) and all(
-        isinstance(block.get(name), str | None) for name in ("thinking", "signature", "data")
+        isinstance(block.get(name), _TEXT) for name in ("thinking", "signature", "data")
     )
 
 
 async def _read_to_the_end(response: aiohttp.ClientResponse) -> None:
     """Take what follows [DONE], so that the connection can be used again."""
+    if response.content.at_eof():
+        return
     with suppress(TimeoutError):
         async with asyncio.timeout(_AFTER_DONE_SECONDS):
             while await response.content.readany():

@@ -5,6 +5,7 @@ part, and are kept as hashes.
 """
 
 from cascade.prefix.canonical import (
+    Rendered,
     answer_rendering,
     has_media,
     message_rendering,
@@ -29,6 +30,7 @@ __all__ = [
     "Fingerprint",
     "Fingerprints",
     "Mask",
+    "Rendered",
     "Segment",
     "SegmentName",
     "TokenRatio",

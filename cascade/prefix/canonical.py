@@ -21,8 +21,9 @@ The marks between fields are bytes that no UTF-8 text has, so no text can pass f
 import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from cascade.types import ChatRequest, Completion, Json
 
@@ -36,6 +37,9 @@ _PART: Final = b"\xfc"
 # Nobody shall take another image for another identifier, so its hash has no digits.
 _LETTERS: Final = bytes.maketrans(b"0123456789abcdef", b"ghijklmnopqrstuv")
 _MARK: Final = "cache_control"
+_PIECE: Final = 1 << 18
+"""Of base64, in whole groups of four; to decode it takes less than half a millisecond."""
+
 _MEDIA: Final = frozenset(
     {
         *("audio_url", "document", "file", "image", "image_url", "input_audio", "input_file"),
@@ -45,9 +49,25 @@ _MEDIA: Final = frozenset(
 _APART: Final = frozenset({"role", "content", "tool_calls", _MARK})
 
 
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A prompt's bytes, tool by tool and message by message, and all together in that order."""
+
+    tools: Sequence[bytes]
+    messages: Sequence[bytes]
+    text: bytes
+
+    @classmethod
+    def of(cls, request: ChatRequest) -> Self:
+        """Those of a request."""
+        tools = list(map(tool_rendering, tools_of(request)))
+        messages = list(map(message_rendering, request.messages))
+        return cls(tools=tools, messages=messages, text=b"".join([*tools, *messages]))
+
+
 def rendering(request: ChatRequest) -> bytes:
     """The prompt's bytes: tools, then messages."""
-    return b"".join([*tool_renderings(request), *map(message_rendering, request.messages)])
+    return Rendered.of(request).text
 
 
 def has_media(request: ChatRequest) -> bool:
@@ -61,18 +81,28 @@ def answer_rendering(completion: Completion) -> bytes:
     return message_rendering(answer)
 
 
-def tool_renderings(request: ChatRequest, *, ordered: bool = True) -> list[bytes]:
-    """The bytes of each tool, of each function of older clients, and of the answer's schema.
-
-    Args:
-        request: whose.
-        ordered: False sorts the keys, so that only what they say counts.
-    """
+def tools_of(request: ChatRequest) -> list[Any]:
+    """The tools, the functions of older clients, and the answer's schema."""
     given: list[Any] = [*(request.tools or ()), *_list(request.params.get("functions"))]
     form = request.params.get("response_format")
     if isinstance(form, Mapping) and form.get("type") == "json_schema":
         given.append(form)
-    return [TOOL + _json(_unmarked_tool(each), ordered=ordered) for each in given]
+    return given
+
+
+def tool_rendering(tool: Any, *, ordered: bool = True) -> bytes:
+    """One tool's bytes.
+
+    Args:
+        tool: one of `tools_of`.
+        ordered: False sorts the keys, so that only what they say counts.
+    """
+    return TOOL + _json(_unmarked_tool(tool), ordered=ordered)
+
+
+def tool_renderings(request: ChatRequest, *, ordered: bool = True) -> list[bytes]:
+    """The bytes of each of a request's tools."""
+    return [tool_rendering(each, ordered=ordered) for each in tools_of(request)]
 
 
 def message_rendering(message: Json) -> bytes:
@@ -135,16 +165,28 @@ def _hashed(value: Any) -> Any:
             if name != "media_type"
         }
     if isinstance(value, str) and value.startswith("data:"):
-        return _digest(value.partition(",")[2])
+        return _digest(value, value.find(",") + 1 or len(value))
     return value
 
 
-def _digest(data: str) -> str:
-    try:  # bytes again, as base64 may be broken into lines
-        found = base64.b64decode("".join(data.split()), validate=True)
+def _digest(text: str, begin: int = 0) -> str:
+    """Of the data that begins there in a text."""
+    try:
+        return _decoded_digest(text, begin)
     except ValueError:
-        found = _bytes(data)
-    return blake2b(found, digest_size=16).hexdigest()
+        data = text[begin:]
+    try:  # base64 may be broken into lines
+        return _decoded_digest("".join(data.split()), 0)
+    except ValueError:
+        return blake2b(_bytes(data), digest_size=16).hexdigest()
+
+
+def _decoded_digest(data: str, begin: int) -> str:
+    """Of the bytes that base64 stands for, piece by piece, so that other threads get their turn."""
+    found = blake2b(digest_size=16)
+    for start in range(begin, len(data), _PIECE):
+        found.update(base64.b64decode(data[start : start + _PIECE], validate=True))
+    return found.hexdigest()
 
 
 def _call(call: Any) -> bytes:

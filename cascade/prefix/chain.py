@@ -9,7 +9,7 @@ cannot choose.
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, Self
 
@@ -51,7 +51,18 @@ class Chain:
     def first(self, tokens: int) -> "Chain":
         """The chain of its first tokens."""
         whole = int(tokens / self.block) * self.width
-        return replace(self, elements=self.elements[:whole], tokens=min(tokens, self.tokens))
+        return self.holding(self.elements[:whole], min(tokens, self.tokens))
+
+    def holding(self, elements: bytes, tokens: int, block: float | None = None) -> "Chain":
+        """A chain that is made like this one, and holds something else."""
+        return Chain(
+            salt=self.salt,
+            elements=elements,
+            width=self.width,
+            block=self.block if block is None else block,
+            tokens=tokens,
+            exact=self.exact,
+        )
 
     def shared_blocks(self, other: "Chain") -> int:
         """How many full blocks both begin with; none where they were not made alike.
@@ -133,8 +144,8 @@ class Chained:
             raise ValueError("token ids are of one model, and are as many as they are")
         length = chain.blocks * self.step + len(self.rest)
         block = self.step * tokens_per_byte
-        told = replace(chain, block=block, tokens=round(length * block / self.step))
-        return replace(self, chain=told)
+        told = chain.holding(chain.elements, round(length * block / self.step), block)
+        return type(self)(chain=told, rest=self.rest, step=self.step)
 
     def with_ids(self, ids: Sequence[int]) -> Self:
         """The chain with more tokens behind it.
@@ -170,7 +181,7 @@ class Chained:
         elements = chain.elements + more
         length = len(elements) // chain.width * self.step + len(rest)
         tokens = round(length * chain.block / self.step)
-        return replace(self, chain=replace(chain, elements=elements, tokens=tokens), rest=rest)
+        return type(self)(chain=chain.holding(elements, tokens), rest=rest, step=self.step)
 
 
 def chain_of_ids(ids: Sequence[int], *, block: int, salt: str = "") -> Chain:

@@ -6,13 +6,14 @@ has the log but not the key cannot try at all.
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 from threading import Lock
 from typing import Final, Literal
 
-from cascade.prefix.canonical import message_rendering, tool_renderings
+from cascade.prefix.canonical import Rendered, tool_rendering, tools_of
 from cascade.prefix.masking import masked
 from cascade.types import ChatRequest, Json
 
@@ -22,7 +23,6 @@ Mask = Literal["dates", "ids", "order", "all"]
 MAX_PARTS: Final = 256
 MAX_REMEMBERED: Final = 10_000
 
-_MASKS: Final[tuple[Mask, ...]] = ("dates", "ids", "order", "all")
 _SYSTEM: Final = frozenset({"system", "developer"})
 _DOCUMENT: Final = b"\xfb"
 _OPENING: Final = b"<documents"
@@ -86,12 +86,20 @@ class Fingerprints:
         self._known: OrderedDict[bytes, _Hashes] = OrderedDict()
         self._lock = Lock()
 
-    def of(self, request: ChatRequest, *, tokens_per_byte: float) -> Fingerprint:
-        """The fingerprint of a request as the client sent it; see `fingerprint`."""
+    def of(
+        self, request: ChatRequest, *, tokens_per_byte: float, rendered: Rendered | None = None
+    ) -> Fingerprint:
+        """The fingerprint of a request as the client sent it; see `fingerprint`.
+
+        Args:
+            request: as the client sent it.
+            tokens_per_byte: of its rendering.
+            rendered: that, by whoever has it.
+        """
         tenant = request.tenant.encode(errors="surrogatepass")
         root = blake2b(tenant, key=self._key, digest_size=32).digest()
         segments = []
-        for name, parts in _parts(request):
+        for name, parts in _parts(request, rendered or Rendered.of(request)):
             hashes = [self._hashes(root, part) for part in parts]
             tokens = round(sum(len(part.text) for part in parts) * tokens_per_byte)
             if hashes:
@@ -134,7 +142,7 @@ class _Part:
     """A tool, document or message, as it is and with what is in it sorted."""
 
     text: bytes
-    ordered: bytes
+    ordered: Callable[[], bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,12 +158,13 @@ class _Hashes:
     @classmethod
     def of(cls, root: bytes, raw: bytes, part: _Part) -> "_Hashes":
         mine = masked(part.text)
-        its = mine if part.ordered == part.text else masked(part.ordered)
+        ordered = part.ordered()
+        its = mine if ordered == part.text else masked(ordered)
         return cls(
             raw=raw,
             dates=_digest(root, mine.dates),
             ids=_digest(root, mine.ids),
-            order=_digest(root, part.ordered),
+            order=_digest(root, ordered),
             all=_digest(root, its.both),
         )
 
@@ -164,19 +173,20 @@ def _segment(name: SegmentName, tokens: int, hashes: Sequence[_Hashes], root: by
     def one(digests: Sequence[bytes]) -> str:
         return blake2b(b"".join(digests), key=root, digest_size=8).hexdigest()
 
-    under = {
-        "dates": one([each.dates for each in hashes]),
-        "ids": one([each.ids for each in hashes]),
-        "order": one(sorted(each.order for each in hashes)),
-        "all": one(sorted(each.all for each in hashes)),
+    raws = [each.raw for each in hashes]
+    raw = one(raws)
+    digests: dict[Mask, list[bytes]] = {
+        "dates": [each.dates for each in hashes],
+        "ids": [each.ids for each in hashes],
+        "order": sorted(each.order for each in hashes),
+        "all": sorted(each.all for each in hashes),
     }
-    raw = one([each.raw for each in hashes])
     missing = len(hashes) - MAX_PARTS
     return Segment(
         name=name,
         tokens=tokens,
         raw=raw,
-        masked={mask: under[mask] for mask in _MASKS if under[mask] != raw},
+        masked={mask: one(each) for mask, each in digests.items() if each != raws},
         parts=[
             *([f"+{missing}"] if missing > 0 else ()),
             *(each.raw[:4].hex() for each in hashes[-MAX_PARTS:]),
@@ -184,20 +194,23 @@ def _segment(name: SegmentName, tokens: int, hashes: Sequence[_Hashes], root: by
     )
 
 
-def _parts(request: ChatRequest) -> list[tuple[SegmentName, list[_Part]]]:
-    tools = list(map(_Part, tool_renderings(request), tool_renderings(request, ordered=False)))
-    messages = list(map(message_rendering, request.messages))
+def _parts(request: ChatRequest, rendered: Rendered) -> list[tuple[SegmentName, list[_Part]]]:
+    tools = [
+        _Part(text, partial(tool_rendering, tool, ordered=False))
+        for text, tool in zip(rendered.tools, tools_of(request), strict=True)
+    ]
+    messages = list(rendered.messages)
     begun = _leading(request.messages)
     documents: list[bytes] = []
     for at in range(min(begun + 1, len(messages))):
         messages[at], found = _without_documents(messages[at])
         documents += found
     answered = _answered(request.messages, begun)
-    parts = [_Part(text, _sorted(text)) for text in messages]
+    parts = [_Part(text, partial(_sorted, text)) for text in messages]
     return [
         ("tools", tools),
         ("system", parts[:begun]),
-        ("pack", list(map(_Part, documents, documents))),
+        ("pack", [_Part(text, partial(bytes, text)) for text in documents]),
         ("history", parts[begun:answered]),
         ("suffix", parts[answered:]),
     ]

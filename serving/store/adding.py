@@ -5,7 +5,6 @@ added, also after a crash. Whoever writes takes turns, since what comes of a req
 said of it may come by two processes at once, and either has to see the other.
 """
 
-import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -14,6 +13,7 @@ from sqlalchemy import Connection, Engine, Select, delete, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 
 from cascade.types import Kind
+from serving.store.breathing import breathing
 from serving.store.database import WRITES
 from serving.store.sums import TABLES, Row, Sums, add_calls, add_request, add_said
 from serving.store.tables import attempts, feedback, requests, uncounted
@@ -110,12 +110,11 @@ def raw_sums(connection: Connection, since: float, until: float) -> Sums:
 
 def _counted(asked: Sequence[Row], calls: Iterable[Row], said: dict[str, list[Row]]) -> Sums:
     sums, of = Sums(), _by_request(calls)
-    for request in asked:
+    for request in breathing(asked):
         theirs = of[request["id"]]
         own = [call for call in theirs if call["kind"] != Kind.SHADOW]
         add_request(sums, request, own, _own(request, said))
         add_calls(sums, request, [call for call in theirs if call["kind"] == Kind.SHADOW])
-        time.sleep(0)  # lets the event loop in, which shares the interpreter
     return sums
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from cascade import audit
 from cascade.audit import HASHED, Prompts
 from cascade.result import CascadeResult
+from serving.store.breathing import breathing
 from serving.store.feedback import Feedback
 from serving.store.late import Late
 from serving.store.rows import encode
@@ -50,6 +51,7 @@ class Journal:
         spool: where batches go.
         limits: see Limits.
         written: called after each batch.
+        hurry: called when a batch has something in it that is urgent.
         embeddings: keep those of what was classified.
         prompts: what to keep of the texts.
     """
@@ -59,6 +61,7 @@ class Journal:
         spool: Spool,
         limits: Limits,
         written: Callable[[], None],
+        hurry: Callable[[], None],
         *,
         embeddings: bool = False,
         prompts: Prompts = HASHED,
@@ -68,6 +71,7 @@ class Journal:
         self._spool = spool
         self._limits = limits
         self._written = written
+        self._hurry = hurry
         self._embeddings = embeddings
         self._prompts = prompts
         self._queue = deque[Item]()
@@ -75,6 +79,7 @@ class Journal:
         self._taken = self._done = 0
         self._progress = threading.Condition()
         self._wake = threading.Event()
+        self._urgent = threading.Event()
         self._stopping = threading.Event()
         self._deadline = float("inf")
         self._complained = 0.0
@@ -94,13 +99,15 @@ class Journal:
 
         Args:
             item: what to write.
-            urgent: write it now, not at the end of the flush interval.
+            urgent: write it now, not at the end of the flush interval, and have it inserted.
         """
         size = len(self._queue)
         if size >= self._limits.queue_rows or self._stopping.is_set():
             self._drop(item)
             return False
         self._queue.append(item)
+        if urgent:
+            self._urgent.set()
         if urgent or size == _MOST_ROWS:
             self._wake.set()
         return True
@@ -129,9 +136,13 @@ class Journal:
             self._wake.wait(self._limits.flush_interval)
             self._wake.clear()
             stopping = self._stopping.is_set()
+            if urgent := self._urgent.is_set():
+                self._urgent.clear()
             try:
                 while self._write_batch(stopping=stopping):
                     pass
+                if urgent:
+                    self._hurry()
             except OSError as error:
                 self._fail(f"the audit spool cannot be written: {error}")
             if stopping and (self.error is None or time.monotonic() > self._deadline):
@@ -160,10 +171,9 @@ class Journal:
         with self._progress:
             taken = [self._queue.popleft() for _ in range(min(len(self._queue), _MOST_ROWS))]
             self._taken += len(taken)
-        for item in taken:
+        for item in breathing(taken):
             try:
                 self._lines.append(self._line(item))
-                time.sleep(0)  # lets the event loop in, which shares the interpreter
             except Exception:
                 # A fault in one of them must not end the thread that all others depend on.
                 self.dropped += 1

@@ -4,18 +4,19 @@ A line is an audit record, `{"feedback": ...}`, or `{"late": [attempt, ...], "at
 calls that belong to a request which was recorded before.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any
 
 import orjson
-from sqlalchemy import JSON, Connection, Insert, RowMapping, Table, select
+from sqlalchemy import JSON, Column, Connection, Insert, RowMapping, Table, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from cascade.audit import AttemptRecord, AuditRecord, late
 from serving.store.adding import Said, add_late, add_new, take_turn
 from serving.store.feedback import Feedback
 from serving.store.late import Late
+from serving.store.putting import put_new
 from serving.store.tables import attempts, feedback, requests
 
 Row = Mapping[str, Any]
@@ -152,7 +153,11 @@ def _new_calls(connection: Connection, entries: Sequence[Entry]) -> list[Row]:
 
 
 def _put(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    if rows:
+    if not rows:
+        return
+    if connection.dialect.name == "sqlite" and table is not feedback:
+        put_new(connection, table, rows)
+    else:
         connection.execute(_insert(connection, table), rows)
 
 
@@ -191,13 +196,13 @@ def _encode_storable(value: Any) -> bytes:
 def _row(table: Table, value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"a row of {table.name} is no object")  # noqa: TRY004
-    row = {}
-    for name, fits in _CHECKS[table.name].items():
-        row[name] = value.get(name)
-        if row[name] is None:
+    row, given = {}, value.get
+    for name, kinds in _KINDS[table.name]:
+        row[name] = held = given(name)
+        if held is None:
             row[name] = _ABSENT.get(name)
-        if row[name] is not None and not fits(row[name]):
-            raise ValueError(f"{table.name}.{name} holds a {type(row[name]).__name__}")
+        elif type(held) not in kinds:
+            raise ValueError(f"{table.name}.{name} holds a {type(held).__name__}")
     return row
 
 
@@ -214,22 +219,17 @@ def _storable(value: Any) -> Any:
     )
 
 
-def _fits(kind: type) -> Callable[[object], bool]:
-    if kind is float:
-        return lambda value: type(value) in {int, float}
-    return lambda value: type(value) is kind
+def _kinds(column: Column[Any]) -> tuple[type, ...]:
+    if isinstance(column.type, JSON):
+        return dict, list
+    kind = column.type.python_type
+    return (int, float) if kind is float else (kind,)
 
 
 # PostgreSQL tells a wrong type from a missing table only in the small print, and SQLite takes
 # nearly anything, so types are looked at here: what the database then refuses is the value.
-_CHECKS = {
-    table.name: {
-        column.name: (
-            (lambda value: isinstance(value, dict | list))
-            if isinstance(column.type, JSON)
-            else _fits(column.type.python_type)
-        )
-        for column in table.columns
-    }
+_KINDS = {
+    # Plain texts, which the columns' own names are not.
+    table.name: [(str(column.name), _kinds(column)) for column in table.columns]
     for table in (requests, attempts, feedback)
 }

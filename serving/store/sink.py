@@ -90,6 +90,7 @@ class SqlAuditSink:
         self._journal = Journal(
             self._spool,
             self._limits,
+            self._inserter.written,
             self._inserter.hurry,
             embeddings=embeddings,
             prompts=prompts,
@@ -109,7 +110,8 @@ class SqlAuditSink:
     def write(self, result: CascadeResult) -> None:
         """Take a result without waiting and without raising."""
         self._answered.note(result)
-        # A key's row is what a killed process leaves behind to keep a repetition from being paid.
+        # A key's row is what keeps a repetition from being paid that reaches another process, or
+        # this one's successor.
         self._journal.append(result, urgent=bool(result.request.idempotency_key))
 
     def add(self, late: Late) -> None:
@@ -185,6 +187,7 @@ class SqlAuditSink:
         if not self._journal.settle(timeout):
             return False
         mark = self._spool.last_ns
+        self._inserter.hurry()
         while (oldest := self._spool.backlog().oldest_ns) is not None and oldest <= mark:
             if time.monotonic() > deadline:
                 return False

@@ -45,6 +45,14 @@ async def test_an_accepted_answer_is_released_after_its_attempt_finished():
     assert kinds.index(AttemptFinished) < kinds.index(Delta)
 
 
+async def test_a_whole_answer_is_not_told_in_pieces():
+    bench = Bench(tier("small", "one two"), judge=FixedJudge(0.9))
+    events = [event async for event in bench.engine.events(request(), bench.arm, live=False)]
+    assert not any(isinstance(event, Delta) for event in events)
+    assert events[-1].result.completion.text == "one two"
+    assert events[-1].result.released_characters == len("one two")
+
+
 async def test_a_cut_before_any_text_falls_through_and_after_text_ends_the_stream():
     arm = Arm(name=None, policy=FixedPolicy(name="f", tier="small", fallback=["large"]))
     early = Bench(tier("small", Script(text="a b", cut_after=0)), tier("large", "c"), arm=arm)

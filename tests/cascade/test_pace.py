@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,20 +19,14 @@ def answered(prompt: int, output: int, first: float, seconds: float, **usage: in
 
 def expected(pace: Pace, prompt: int, output: int, **quote: int) -> float | None:
     asked = Quote(tier="small", cold_tokens=prompt, expected_output_tokens=output, **quote)
-    return pace.expect(asked).seconds
+    return pace.seconds(asked)
 
 
 def test_a_tier_that_has_not_answered_has_no_expected_time():
     pace = Pace()
     pace.observe(answered(100, 11, 0.5, 1.5))
-    assert pace.expect(Quote(tier="large")).seconds is None
+    assert pace.seconds(Quote(tier="large")) is None
     assert expected(pace, 100, 11) == pytest.approx(1.5)
-
-
-def test_the_rest_of_a_quote_stays_as_it_was():
-    pace, quote = Pace(), Quote(tier="small", cold_tokens=100, expected_output_tokens=11)
-    pace.observe(answered(100, 11, 0.5, 1.5))
-    assert replace(pace.expect(quote), seconds=None) == quote
 
 
 def test_a_line_through_prompts_of_several_lengths_is_found():

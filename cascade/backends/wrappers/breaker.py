@@ -27,6 +27,7 @@ from cascade.errors import (
     BackendTimeoutError,
 )
 from cascade.protocols import Backend
+from cascade.sight import Load
 from cascade.types import ChatRequest, Chunk
 
 _FAULTS = (
@@ -157,7 +158,7 @@ class Circuit:
 
 
 class CoolingBackend(Backend):
-    """Another backend, left alone for a while when it fails too often.
+    """Another backend, left alone for a while when it fails too often. It counts its calls.
 
     Args:
         inner: the backend that is asked.
@@ -170,6 +171,7 @@ class CoolingBackend(Backend):
     ) -> None:
         self._inner = inner
         self._circuit = Circuit(cooldown, clock)
+        self._in_flight = 0
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk]:
         """Ask, unless the backend is cooling down.
@@ -179,6 +181,7 @@ class CoolingBackend(Backend):
             BackendError: whatever went wrong in the inner backend.
         """
         ticket = self._circuit.enter()
+        self._in_flight += 1
         try:
             async with aclosing(self._inner.stream(request)) as chunks:
                 async for chunk in chunks:
@@ -189,7 +192,14 @@ class CoolingBackend(Backend):
         except BaseException:
             self._circuit.unknown(ticket)
             raise
-        self._circuit.answered(ticket)
+        else:
+            self._circuit.answered(ticket)
+        finally:
+            self._in_flight -= 1
+
+    def load(self) -> Load:
+        """How many calls there are now."""
+        return Load(in_flight=self._in_flight)
 
     def recovered(self) -> None:
         """End a cool-down: the server is known to be well again."""

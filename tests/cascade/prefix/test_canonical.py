@@ -140,6 +140,19 @@ def test_anthropics_images_are_known_by_their_bytes_and_encoded_anew_they_are_ot
     assert plain == wrapped != other
 
 
+def test_a_large_image_is_known_by_all_of_its_bytes_however_it_is_wrapped():
+    large = bytes(range(256)) * 1000
+    plain, wrapped, other = (
+        message_rendering(image(data, encode))
+        for data, encode in (
+            (large, base64.b64encode),
+            (large, base64.encodebytes),
+            (large[:-1] + b"\0", base64.b64encode),
+        )
+    )
+    assert plain == wrapped != other
+
+
 def test_data_that_is_no_base64_counts_letter_by_letter():
     one, other = (message_rendering(source(each, "text")) for each in ("a-b, c!", "ab c"))
     assert one != other

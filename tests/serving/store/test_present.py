@@ -10,7 +10,7 @@ from cascade.prefix import Fingerprint, Segment
 from cascade.quote import Quote, Shared
 from cascade.types import Failure, Kind, Outcome, Step, Verdict
 from serving.store.feedback import Feedback
-from serving.store.formats import dollars, duration
+from serving.store.formats import dollars, duration, millions
 from serving.store.present import request_json, request_view, tail_table
 from serving.store.present_stats import stats_json, stats_view
 from serving.store.stats import ArmUse, JudgeUse, Quantiles, Stats, TierUse
@@ -19,11 +19,19 @@ from tests.builders import attempt, completion, cost, escalated, failed, request
 WIDTH = 100
 
 
-def shown(thing: RenderableType) -> str:
-    console = Console(width=WIDTH, color_system=None, force_terminal=False)
+def shown(thing: RenderableType, width: int = WIDTH) -> str:
+    console = Console(width=width, color_system=None, force_terminal=False)
     with console.capture() as capture:
         console.print(thing)
     return capture.get()
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0"), (999_999, "999,999"), (8_640_000, "8.6 M"), (1_219_790_400, "1,220 M")],
+)
+def test_a_large_count_is_short(number: int, text: str) -> None:
+    assert millions(number) == text
 
 
 @pytest.mark.parametrize(

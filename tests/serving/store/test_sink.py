@@ -205,6 +205,21 @@ def test_a_file_that_cannot_be_parsed_is_kept_and_holds_up_no_other(
     assert sink.state().refused == 1
 
 
+def test_a_line_that_is_nested_too_deep_for_the_database_is_kept_and_holds_up_no_other(
+    open_sink: SinkFactory, engine: Engine, spool: Path
+) -> None:
+    nested = b'"beliefs":' + b'{"a":' * 600 + b"1" + b"}" * 600
+    line = encode(record(escalated("bad"))).replace(b'"beliefs":{', nested + b',"unknown":{', 1)
+    before = Spool(spool)
+    before.open()
+    before.put([line, encode(record(escalated("r00000")))])
+    sink = open_sink()
+    assert sink.flush(timeout=5)
+    assert stored_ids(engine) == names(0, 1)
+    (aside,) = files(spool, "*.bad")
+    assert aside.read_bytes() == line + b"\n"
+
+
 def test_a_result_that_cannot_be_flattened_is_counted_and_holds_up_no_other(
     open_sink: SinkFactory, engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:

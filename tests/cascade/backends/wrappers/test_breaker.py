@@ -84,6 +84,16 @@ async def test_a_server_that_is_down_is_soon_not_asked_any_more():
     assert len(inner.requests) == 4
 
 
+async def test_its_calls_are_counted_however_they_end():
+    for script in (Script(text="a b"), DOWN):
+        backend = cooling(ScriptedBackend(answers=[script]))
+        with suppress(BackendError):
+            async with aclosing(backend.stream(request())) as chunks:
+                async for _ in chunks:
+                    assert backend.load().in_flight == 1
+        assert backend.load().in_flight == 0
+
+
 async def test_a_call_while_it_cools_says_for_how_long_and_why():
     clock = Clock()
     backend = cooling(ScriptedBackend(answers=[DOWN]), clock)
