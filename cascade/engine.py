@@ -209,7 +209,8 @@ class CascadeEngine:
         several = (run.request.params.get("n") or 1) != 1
         if step.commit is None or not name or not run.live or several:
             return None
-        return EarlyLook(step.commit, run.snapshot.judges[name], run.request, step.tier)
+        request = run.traces.placed(run.request, len(run.attempts))  # a call of its own
+        return EarlyLook(step.commit, run.snapshot.judges[name], request, step.tier)
 
     async def _listen(
         self, run: Run, call: Call, request: ChatRequest, look: EarlyLook | None

@@ -33,6 +33,7 @@ from serving.experiment_wiring import ExperimentWiring
 from serving.factories import at, build
 from serving.identities import prices_version
 from serving.posteriors import Surroundings
+from serving.prewarm.recorded import POLICY as PREWARM
 from serving.shadow.check import checked
 from serving.tier_wiring import LAUNCHABLE, build_tier, launches
 
@@ -161,13 +162,13 @@ class Wiring:
 
     def _refuse_shared_names(self) -> None:
         config = self._config
-        seen: dict[str, str] = {}
+        seen = {PREWARM: "requests that only fill a cache"}
         for kind in ("tiers", "policies", "experiments"):
             for name in getattr(config, kind):
                 if name in seen:
                     raise ConfigError(
-                        f"the name is taken by {seen[name]}: a client's model field must say one "
-                        "thing only",
+                        f"the name is taken by {seen[name]}: a client's model field, and the log, "
+                        "must say one thing only",
                         param=f"{kind}.{name}",
                     )
                 seen[name] = kind

@@ -112,8 +112,10 @@ class Tracing(Background):
     ) -> Iterator[None]:
         """Begin the span that others are within, and end it after those."""
         root = self._begun(whole, place.root, place.parent, kind, links)
-        yield
-        _ended(root, whole)
+        try:
+            yield
+        finally:
+            _ended(root, whole)
 
     def _make(self, place: Place, result: CascadeResult, calls: Sequence[Attempt]) -> None:
         """A span of every call."""

@@ -9,11 +9,13 @@ import pytest
 from cascade.backends.scripted import Script, ScriptedBackend
 from cascade.commit import CommitRule
 from cascade.early import beginning
+from cascade.engine import CascadeEngine
 from cascade.errors import JudgeError
 from cascade.policies.ladder import Rung
+from cascade.protocols import Traces
 from cascade.result import AttemptFinished, Delta, Finished
 from cascade.types import Budget, Choice, Chunk, Completion, Kind, Outcome, Verdict
-from tests.engines import Bench, FixedJudge, ladder, request, tier
+from tests.engines import Bench, FixedJudge, MemorySink, ladder, request, tier
 
 EARLY = ladder(
     Rung(tier="small", judge="told", accept_at=0.8, commit=CommitRule(after_tokens=3, at=0.9)),
@@ -284,3 +286,34 @@ def test_a_score_that_nobody_gave_meets_no_rule():
     assert rule.met_by(Verdict(judge="j", score=0.5).score)
     assert not rule.met_by(0.499)
     assert not rule.met_by(None)
+
+
+class Numbered(Traces):
+    """Says which attempt a call is."""
+
+    def placed(self, request, index):
+        return replace(request, context={"attempt": str(index)})
+
+
+class PlacedJudge(GrowingJudge):
+    """Keeps where it was told to be."""
+
+    def __init__(self, *scores, **needs):
+        super().__init__(*scores, **needs)
+        self.places = []
+
+    async def judge(self, request, completion):
+        self.places.append(dict(request.context))
+        return await super().judge(request, completion)
+
+
+async def test_a_look_and_the_judging_of_the_whole_are_calls_of_their_own_in_a_trace():
+    trial = bench(0.95, 0.9, judge=PlacedJudge)
+    engine = CascadeEngine(trial.engine.snapshot, MemorySink(), traces=Numbered())
+    events = [event async for event in engine.events(request(), EARLY)]
+    assert [attempt.kind for attempt in events[-1].result.attempts] == [
+        Kind.ANSWER,
+        Kind.JUDGE,
+        Kind.JUDGE,
+    ]
+    assert trial.engine.snapshot.judges["told"].places == [{"attempt": "1"}, {"attempt": "2"}]

@@ -138,6 +138,7 @@ def test_a_good_configuration_becomes_a_snapshot(tmp_path):
         ("weight: 1", "weight: -1", 28, "greater than or equal"),
         ("arms:", "unit: colour\n    arms:", 27, "session"),
         ("always-large: {", "small: {", 24, "taken by tiers"),
+        ("always-large: {", "prewarm: {", 24, "taken by requests that only fill a cache"),
         ("policies:", "polices:", 17, "unknown key"),
         ("tiers:\n", "tiers: {}\nother:\n", 1, "at least 1"),
     ],
