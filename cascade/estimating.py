@@ -5,8 +5,8 @@ used and flagged. One that asks a model is booked like any other call.
 """
 
 import asyncio
-from dataclasses import replace
 
+from cascade.changing import changed
 from cascade.errors import EstimatorError
 from cascade.posterior import prior
 from cascade.protocols import DifficultyEstimator
@@ -20,7 +20,7 @@ async def estimate(run: Run) -> Beliefs:
     if not run.request.session:
         return beliefs
     features = {**beliefs.features, "escalation": run.request.escalation}
-    return replace(beliefs, features=features)
+    return changed(beliefs, features=features)
 
 
 async def _beliefs(run: Run) -> Beliefs:
@@ -37,13 +37,13 @@ async def _beliefs(run: Run) -> Beliefs:
         run.estimated(error.cost, error)
         return _prior(run, "fallback")
     run.estimated(beliefs.cost)
-    return replace(beliefs, mean={**_stated(run), **beliefs.mean})
+    return changed(beliefs, mean={**_stated(run), **beliefs.mean})
 
 
 def _prior(run: Run, flag: str) -> Beliefs:
     """What is believed without an estimate."""
     beliefs, stated = prior(run.snapshot.tiers, flag), _stated(run)
-    return replace(beliefs, mean={**beliefs.mean, **stated}) if stated else beliefs
+    return changed(beliefs, mean={**beliefs.mean, **stated}) if stated else beliefs
 
 
 def _stated(run: Run) -> dict[str, float]:

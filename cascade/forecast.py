@@ -17,6 +17,7 @@ from typing import Final
 
 from cascade.answers import is_answer
 from cascade.averages import Averages
+from cascade.changing import changed
 from cascade.ledger import Ledger
 from cascade.pace import Pace
 from cascade.prefix import Chain
@@ -104,7 +105,7 @@ class Forecast:
     def recall(self, request: ChatRequest) -> ChatRequest:
         """The request with the tier that answered its session's last turn."""
         tier = self.traffic.served_by(request.tenant, request.session) if request.session else ""
-        return replace(request, served_by=tier) if tier else request
+        return changed(request, served_by=tier) if tier else request
 
     async def read(
         self, request: ChatRequest, tiers: Collection[str], *, counted: Collection[str]
@@ -135,7 +136,7 @@ class Forecast:
             expected = self._expected(request, prompt)
             made = quote(self._tiers[name], expected, self.traffic, whose)
             key = (name, judges.get(name))
-            yield replace(
+            yield changed(
                 made,
                 judge_dollars=Decimal(self._judging.of(key, 0.0)),
                 judge_seconds=self._judging_seconds.of(key, 0.0),

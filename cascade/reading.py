@@ -7,10 +7,11 @@ reported.
 
 import asyncio
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from cascade.changing import changed
 from cascade.prefix import (
     Chain,
     Chained,
@@ -151,7 +152,7 @@ class Reader:
         }
         # The log's tokens are those of the tier that is named first: the policy's smallest.
         first = known[0][2] if known else START
-        segments = [replace(s, tokens=round(s.tokens * first)) for s in sizes.segments]
+        segments = [changed(s, tokens=round(s.tokens * first)) for s in sizes.segments]
         return Reading(
             prompts=prompts,
             text=texts[request.tenant],

@@ -13,6 +13,7 @@ from typing import Any
 from cascade.answers import characters, presented
 from cascade.call import Call
 from cascade.candidates import Candidates
+from cascade.changing import changed
 from cascade.commit import Commit
 from cascade.early import EarlyLook
 from cascade.errors import (
@@ -386,7 +387,7 @@ class Run:
         return Delta(tier=tier, model=model, choices=presented(self.request, choices))
 
     def _set(self, **changes: Any) -> None:
-        self.attempts[self._answering] = replace(self.current, **changes)
+        self.attempts[self._answering] = changed(self.current, **changes)
 
 
 def _asked_a_model(attempt: Attempt) -> bool:

@@ -4,7 +4,7 @@ It is the same for every API that Cascade speaks; an API is a Shape.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -12,6 +12,7 @@ from fastapi import Request, Response
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from cascade.changing import changed
 from cascade.errors import CascadeError, RequestError
 from cascade.experiments import Arm
 from cascade.failures import failure
@@ -63,7 +64,7 @@ async def answer(http: Request, shape: Shape) -> Response:
     engine = service.engine
     snapshot = engine.snapshot  # the request keeps it, whatever takes its place meanwhile
     unit, arm = _assigned(call, snapshot, headers, http.headers)
-    call = replace(call, request=replace(call.request, key_id=key_id(http), unit=unit))
+    call = changed(call, request=changed(call.request, key_id=key_id(http), unit=unit))
     early = present.early_headers(call.request, arm)
     if call.stream:
         return shape.stream(engine.events(call.request, arm, snapshot=snapshot), call, early)

@@ -6,8 +6,9 @@ often what the large one fails at too.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from cascade.changing import changed
 from cascade.types import Beliefs, Verdict
 
 PRIOR = 0.5
@@ -30,7 +31,7 @@ def update(beliefs: Beliefs, tier: str, verdict: Verdict | None) -> Beliefs:
     """Beliefs after the tier's answer was judged; unchanged when the judge cannot tell."""
     if verdict is None or verdict.score is None:
         return beliefs
-    return replace(beliefs, mean={**beliefs.mean, **verdict.others, tier: verdict.score})
+    return changed(beliefs, mean={**beliefs.mean, **verdict.others, tier: verdict.score})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,4 +63,4 @@ class Unfitted:
             for tier, mean in beliefs.mean.items()
             if tier not in tried
         }
-        return replace(beliefs, covariance=covariance)
+        return changed(beliefs, covariance=covariance)

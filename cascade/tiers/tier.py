@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from cascade.caches import CacheCard
+from cascade.changing import changed
 from cascade.pricing import PriceCard
 from cascade.protocols import Backend, Tokenizer
 from cascade.sight import Load, Look
@@ -119,7 +120,7 @@ class ModelTier:
                 if (answer := chunk.completion) is None:
                     yield chunk
                     continue
-                named = replace(answer, tier=self.name, model=answer.model or self.name)
+                named = changed(answer, tier=self.name, model=answer.model or self.name)
                 yield Chunk(
                     choices=chunk.choices,
                     model=chunk.model,
